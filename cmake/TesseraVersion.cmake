@@ -1,0 +1,12 @@
+# Sets TESSERA_VERSION (0.1.0) from core/include/tessera/version.hpp, the one source of the version.
+set(version_header "${CMAKE_CURRENT_LIST_DIR}/../core/include/tessera/version.hpp")
+set(TESSERA_VERSION "")
+foreach(part IN ITEMS MAJOR MINOR PATCH)
+  file(STRINGS "${version_header}" line REGEX "^#define TESSERA_VERSION_${part} [0-9]+$")
+  if(NOT line MATCHES "([0-9]+)$")
+    message(FATAL_ERROR "${version_header} does not define TESSERA_VERSION_${part} as a number")
+  endif()
+  list(APPEND TESSERA_VERSION "${CMAKE_MATCH_1}")
+endforeach()
+list(JOIN TESSERA_VERSION "." TESSERA_VERSION)
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${version_header}")
