@@ -1,0 +1,1 @@
+"""Tests of the comparison: `python3 -m unittest discover -s bench/compare -t bench`."""
