@@ -1,8 +1,7 @@
 #pragma once
-// Reports plans and launches to the event hook. Without one it reads no clock and adds one atomic load to a call.
+// Reports plans and launches to the event hook. Without one it reads no clock: a few atomic loads a call.
 
 #include <chrono>
-#include <exception>
 #include <string_view>
 
 #include <tessera/event.hpp>
@@ -13,37 +12,22 @@ struct Hook {
   EventHook function = nullptr;
   void* user = nullptr;
 };
-Hook event_hook() noexcept;
 
-// Calls the hook and swallows what it throws.
-void report(const Hook& hook, const Event& event) noexcept;
+// One plan or launch, from construction until it is reported as succeeded or failed.
+class Observation {
+ public:
+  Observation(Event::Kind kind, const Problem& problem) noexcept;
 
-// Runs `work` and reports it. `work` fills `event`'s kernel, which must outlive the report.
-template <class Work>
-auto observed(Event event, Work work) {
-  const Hook hook = event_hook();
-  if (hook.function == nullptr) return work(event);
-  const auto begin = std::chrono::steady_clock::now();
-  const auto finish = [&](std::string_view error) {
-    event.error = error;
-    event.nanoseconds =
-        std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - begin).count();
-    report(hook, event);
-  };
-  struct OnSuccess {
-    const decltype(finish)& finish_;
-    int exceptions = std::uncaught_exceptions();
-    ~OnSuccess() {
-      if (std::uncaught_exceptions() == exceptions) finish_({});
-    }
-  };
-  try {
-    const OnSuccess on_success{finish};
-    return work(event);
-  } catch (const std::exception& error) {
-    finish(error.what());
-    throw;
-  }
-}
+  void succeeded(std::string_view kernel) noexcept { report(kernel, {}); }
+  void failed(std::string_view kernel, std::string_view error) noexcept { report(kernel, error); }
+
+ private:
+  void report(std::string_view kernel, std::string_view error) noexcept;
+
+  Hook hook_;
+  Event::Kind kind_;
+  const Problem* problem_;
+  std::chrono::steady_clock::time_point begin_;
+};
 
 }  // namespace tessera::detail

@@ -1,6 +1,7 @@
 #pragma once
 // The texts of errors: put together only when one is thrown, so that a call that succeeds builds no string.
 
+#include <concepts>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -10,12 +11,14 @@
 
 namespace tessera::detail {
 
-std::string to_text(std::int64_t value);
+std::string to_text(std::signed_integral auto value) { return std::to_string(value); }
+std::string to_text(std::unsigned_integral auto value) { return std::to_string(value); }
 std::string to_text(double value);  // shortest that reads back: 0.5, nan, -inf
 std::string to_text(const Extents& extents);  // [2, 8, 512, 64]
 std::string to_text(const Strides& strides);
 std::string to_text(const void* address);  // 0x7f…
 inline std::string_view to_text(std::string_view text) { return text; }
+inline std::string_view to_text(const char* text) { return text; }
 inline std::string_view to_text(DType type) { return to_string(type); }
 
 // concat("tile ", 64, " × ", 128)

@@ -16,7 +16,14 @@ struct Workspace {
 };
 
 /// Pointers and values of one call, set by designated initialisers. What is left out is off. Values in device memory
-/// are not validated: kernels clamp ranges and prefix sums to the extents. Where the host can read them, it looks.
+/// are not validated: kernels clamp ranges and prefix sums to the extents. Where the host can read them, or with
+/// TESSERA_CHECK_VALUES=1 in the environment, it looks: InvalidArgument if prefix sums do not begin with 0, fall, pass the
+/// total or hold a segment beyond Options::max_seq_q or max_seq_k, or if a range is negative. Ranges beyond the sequence
+/// are clamped; key_begin ≥ key_end sees nothing.
+///
+/// Packed input: a segment counts as a batch entry. alibi_slopes are [1 or segments, head_q, 1, 1]; bias and boolean_mask
+/// [segments, head_q, longest query segment, longest key segment], the longest being Options::max_seq_q and max_seq_k (0:
+/// the total). Rows beyond the last segment are not written.
 ///
 /// Order of operations on a score: scale, softcap, + bias and ALiBi, mask, softmax (with sink), dropout.
 struct Args {
@@ -27,7 +34,7 @@ struct Args {
   Tensor lse{};         ///< optional: [batch, head_q, seq_q, 1] fp32, natural log of Σexp(score), the sink included
 
   std::optional<float> scale{};  ///< finite; factor of Q·Kᵀ. Default 1/√dim
-  float softcap = 0;             ///< cap·tanh(score / cap) if positive; 0 is off
+  float softcap = 0;             ///< finite; cap·tanh(score / cap) if positive; 0 is off
 
   ConstTensor alibi_slopes{};  ///< [1 or batch, head_q, 1, 1] fp32: score − slope·|row + diagonal − column|
   ConstTensor bias{};          ///< [batch, head_q, seq_q, seq_k] fp32 or query's dtype; stride 0 or extent 1 broadcasts

@@ -31,8 +31,9 @@ class TESSERA_API Buffer {
   int device_ = 0;
 };
 
-/// Copies bytes between host and device memory, in any direction, after what `stream` holds already. The ranges must not
-/// overlap. Host memory may be reused when the stream has been synchronised.
+/// Copies bytes between host and device memory, in any direction, after what `stream` holds already. Host memory may be
+/// reused when the stream has been synchronised. Throws InvalidArgument for null pointers (unless bytes is 0) and ranges
+/// that overlap.
 TESSERA_API void copy(void* destination, const void* source, std::size_t bytes, Stream stream = {});
 
 }  // namespace tessera

@@ -23,6 +23,9 @@ enum class Alignment : std::uint8_t { TopLeft, BottomRight };
 /// with both edges inclusive and each side possibly unbounded. Key ranges, lengths and boolean masks hide more.
 class Mask {
  public:
+  /// Keys visible on one side of the diagonal; nullopt is unbounded.
+  using Edge = std::optional<std::int64_t>;
+
   /// Every key is visible.
   constexpr Mask() noexcept = default;
   static constexpr Mask none() noexcept { return {}; }
@@ -32,8 +35,7 @@ class Mask {
 
   /// `left` keys before the diagonal and `right` after it; nullopt is unbounded, else at least 0. flash-attn's
   /// (left, right) with −1 for unbounded; Hugging Face's `sliding_window` is causal with left + 1.
-  static constexpr Mask window(std::optional<std::int64_t> left, std::optional<std::int64_t> right,
-                               Alignment alignment) noexcept {
+  static constexpr Mask window(Edge left, Edge right, Alignment alignment) noexcept {
     Mask mask;
     mask.left_ = left;
     mask.right_ = right;
@@ -41,8 +43,11 @@ class Mask {
     return mask;
   }
 
-  constexpr std::optional<std::int64_t> left() const noexcept { return left_; }
-  constexpr std::optional<std::int64_t> right() const noexcept { return right_; }
+  static Mask causal() = delete;  // say which: Alignment::TopLeft or Alignment::BottomRight
+  static Mask window(Edge left, Edge right) = delete;  // say which: Alignment::TopLeft or Alignment::BottomRight
+
+  constexpr Edge left() const noexcept { return left_; }
+  constexpr Edge right() const noexcept { return right_; }
   /// Unset for `none()`: ALiBi then takes BottomRight.
   constexpr std::optional<Alignment> alignment() const noexcept { return alignment_; }
   constexpr bool bounded() const noexcept { return left_.has_value() || right_.has_value(); }
@@ -50,8 +55,8 @@ class Mask {
   friend constexpr bool operator==(const Mask&, const Mask&) = default;
 
  private:
-  std::optional<std::int64_t> left_;
-  std::optional<std::int64_t> right_;
+  Edge left_;
+  Edge right_;
   std::optional<Alignment> alignment_;
 };
 
@@ -71,7 +76,8 @@ struct Options {
   bool deterministic = false;
   /// A row's bits do not depend on its neighbours in the batch.
   bool batch_invariant = false;
-  /// Packed input: the longest segment, which the host must know to plan for it. 0: as long as the whole tensor.
+  /// Packed input: the longest segment, which the host must know to plan for it. 0: as long as the whole tensor. Must be
+  /// 0 for input that is not packed.
   std::int64_t max_seq_q = 0;
   std::int64_t max_seq_k = 0;
 

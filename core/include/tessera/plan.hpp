@@ -17,6 +17,11 @@ namespace tessera {
 /// Immutable and cheap to copy. Several host threads may execute one plan at once.
 class TESSERA_API Plan {
  public:
+  // Moving copies: there is no empty plan.
+  Plan(const Plan&) noexcept = default;
+  Plan& operator=(const Plan&) noexcept = default;
+  ~Plan() = default;
+
   const Problem& problem() const noexcept;
   /// The kernel's name: `forward.vector.avx512`.
   std::string_view kernel() const noexcept;
@@ -50,11 +55,12 @@ struct Support {
 /// Whether `plan` would succeed. Does not throw for any problem.
 TESSERA_API Support supports(const Problem& problem);
 
-/// Validates the problem, picks kernel and schedule, launches nothing. Throws InvalidArgument or Unsupported.
+/// Validates the problem, picks kernel and schedule, launches nothing. Throws InvalidArgument or Unsupported. TESSERA_KERNEL
+/// in the environment restricts the choice to kernels of that name, or with it between two dots: `generic`.
 TESSERA_API Plan plan(const Problem& problem);
 
 /// Computes out (and lse) of `args` on `stream`. Checks that `args` pose the plan's problem: InvalidArgument if not, with
-/// the outputs untouched. Asynchronous on devices with streams; Kokkos host spaces return when done.
+/// the outputs untouched. Strides of axes with one element may differ from the plan's. Asynchronous on devices with streams; Kokkos host spaces return when done.
 TESSERA_API void execute(const Plan& plan, const Args& args, Stream stream = {});
 
 }  // namespace tessera

@@ -19,7 +19,8 @@ struct TensorSpec {
   DType dtype = DType::fp32;
   Extents extent{};
   Strides stride{};
-  /// Largest power of two, up to 128, that divides the address in bytes. A plan serves pointers at least as aligned.
+  /// Power of two from the size of an element to 128 that divides the address in bytes; `describe` takes the largest, and
+  /// 16 for null. A plan serves pointers at least as aligned.
   std::int64_t alignment = 16;
 
   friend constexpr bool operator==(const TensorSpec&, const TensorSpec&) = default;
@@ -63,7 +64,7 @@ struct Problem {
   friend constexpr bool operator==(const Problem&, const Problem&) = default;
 };
 
-/// The problem that these arguments pose: their shapes and which of them are there.
+/// The problem that these arguments pose: their shapes and which of them are there. Validates nothing.
 TESSERA_API Problem describe(const Args& args, const Options& options = {},
                              Operation operation = Operation::forward);
 

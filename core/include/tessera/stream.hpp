@@ -22,7 +22,8 @@ class Stream {
   constexpr void* native() const noexcept { return native_; }
   constexpr int device() const noexcept { return device_; }
 
-  /// Waits until everything queued so far is done. Throws DeviceError if any of it failed.
+  /// Waits until everything queued so far is done. Throws DeviceError if any of it failed, InvalidArgument if there is no
+  /// such device.
   TESSERA_API void synchronize() const;
 
   friend constexpr bool operator==(const Stream&, const Stream&) = default;

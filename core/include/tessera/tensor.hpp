@@ -24,7 +24,8 @@ struct Extents {
   friend constexpr bool operator==(const Extents&, const Extents&) = default;
 };
 
-/// Distance between neighbours along each axis, in elements. 0 repeats one slice (inputs only).
+/// Distance between neighbours along each axis, in elements, at least 0. 0 repeats one slice (inputs only). Where an axis
+/// has one element its stride means nothing and may be anything; elsewhere dim's is 1.
 struct Strides {
   std::int64_t batch = 0;
   std::int64_t head = 0;
@@ -52,7 +53,7 @@ constexpr Strides bshd_strides(const Extents& e) noexcept {
   return {.batch = wrap(e.seq, seq), .head = e.dim, .seq = seq, .dim = 1};
 }
 
-/// A read-only view. Default-constructed (data null): the operand is absent.
+/// A read-only view. Default-constructed: the operand is absent. Null data with elements is an error, without any it is legal.
 struct ConstTensor {
   const void* data = nullptr;  ///< first element, in memory that the backend's device can read
   DType dtype = DType::fp32;
@@ -73,7 +74,9 @@ struct ConstTensor {
   }
 };
 
-/// A writable view; an output. Its elements must not overlap one another or any input.
+/// A writable view; an output. Its elements must not overlap one another: sorted by size, each stride is at least the span
+/// of the axes with smaller strides. Nor may they overlap an input's; lying between them, as in one fused
+/// [batch][seq][q, k, v, out][head][dim] array, is fine.
 struct Tensor {
   void* data = nullptr;  ///< first element, in memory that the backend's device can write
   DType dtype = DType::fp32;
@@ -94,7 +97,7 @@ struct Tensor {
   constexpr operator ConstTensor() const noexcept { return {data, dtype, extent, stride}; }
 };
 
-/// A read-only dense vector of indices. Default-constructed (data null): absent.
+/// A read-only dense vector of indices. Default-constructed: absent.
 struct ConstVector {
   const void* data = nullptr;  ///< first element, in memory that the backend's device can read
   DType dtype = DType::int32;

@@ -1,0 +1,47 @@
+// From arguments to the problem that they pose.
+
+#include <algorithm>
+#include <bit>
+
+#include "core/src/operands.hpp"
+
+namespace tessera {
+namespace {
+
+// Largest power of two, up to 128, that divides the address; what null divides is not known.
+std::int64_t alignment_of(const void* data) {
+  if (data == nullptr) return TensorSpec{}.alignment;
+  const int zeros = std::countr_zero(reinterpret_cast<std::uintptr_t>(data));
+  return std::int64_t{1} << std::min(zeros, 7);
+}
+
+TensorSpec spec_of(const ConstTensor& tensor) {
+  return {.dtype = tensor.dtype,
+          .extent = tensor.extent,
+          .stride = tensor.stride,
+          .alignment = alignment_of(tensor.data)};
+}
+
+}  // namespace
+
+Problem describe(const Args& args, const Options& options, Operation operation) {
+  Problem problem;
+  problem.operation = operation;
+  problem.options = options;
+  for (const auto& input : detail::kRequiredInputs) problem.*input.spec = spec_of(args.*input.tensor);
+  problem.out = spec_of(args.out);
+  if (args.lse.data != nullptr) problem.lse = spec_of(args.lse);
+  for (const auto& input : detail::kOptionalInputs) {
+    if ((args.*input.tensor).data != nullptr) problem.*input.spec = spec_of(args.*input.tensor);
+  }
+  for (const auto& range : detail::kRangeVectors) problem.*range.given = (args.*range.vector).data != nullptr;
+  if (args.cu_seqlens_q.data != nullptr || args.cu_seqlens_k.data != nullptr) {
+    problem.packed = PackedSpec{.dtype_q = args.cu_seqlens_q.dtype,
+                                .dtype_k = args.cu_seqlens_k.dtype,
+                                .segments = std::max(args.cu_seqlens_q.size, std::int64_t{0}) - 1};
+  }
+  problem.softcap = args.softcap != 0;  // a wrong one is refused when it is used
+  return problem;
+}
+
+}  // namespace tessera
