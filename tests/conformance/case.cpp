@@ -1,0 +1,125 @@
+#include "tests/conformance/case.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace tessera::testing {
+namespace {
+
+std::int64_t sum(const std::vector<std::int64_t>& lengths) {
+  return std::accumulate(lengths.begin(), lengths.end(), std::int64_t{0});
+}
+
+std::int64_t longest(const std::vector<std::int64_t>& lengths) {
+  return lengths.empty() ? 0 : *std::max_element(lengths.begin(), lengths.end());
+}
+
+std::string edge(const std::optional<std::int64_t>& edge) {
+  return edge ? std::to_string(*edge) : "all";
+}
+
+std::string broadcast(unsigned axes) {
+  std::string text;
+  if ((axes & kOverBatch) != 0) text += 'b';
+  if ((axes & kOverHead) != 0) text += 'h';
+  if ((axes & kOverRow) != 0) text += 'r';
+  if ((axes & kOverColumn) != 0) text += 'c';
+  return text.empty() ? text : ((axes & kByStride) != 0 ? "_stride0" : "_extent1") + text;
+}
+
+std::string modifiers(const Case& c) {
+  std::string text;
+  if (c.softcap > 0) text += "_softcap";
+  if (c.alibi == Alibi::per_head) text += "_alibi";
+  if (c.alibi == Alibi::per_batch) text += "_alibi_batch";
+  if (c.alibi != Alibi::none && c.negative_slopes) text += "_negative";
+  if (c.bias == Bias::fp32) text += "_bias32" + broadcast(c.bias_broadcast);
+  if (c.bias == Bias::input) text += "_bias" + broadcast(c.bias_broadcast);
+  if (c.boolean_mask) text += "_boolean" + broadcast(c.boolean_broadcast);
+  if (c.sinks) text += "_sinks";
+  if (c.dropout > 0) text += "_dropout";
+  return text;
+}
+
+std::string ranges(const Case& c) {
+  std::string text;
+  if (!c.key_begin.empty()) text += "_begin";
+  if (!c.key_end.empty()) text += "_end";
+  if (!c.query_end.empty()) text += "_qend";
+  if (c.packed) text += "_packed";
+  return text;
+}
+
+std::string heads(const Case& c) {
+  if (c.group() == 1) return {};
+  return c.head_k == 1 ? "_mqa" + std::to_string(c.head_q) : "_gqa" + std::to_string(c.group());
+}
+
+}  // namespace
+
+std::int64_t Case::total_q() const { return packed ? sum(lengths_q) : seq_q; }
+std::int64_t Case::total_k() const { return packed ? sum(lengths_k) + slack_k : seq_k; }
+std::int64_t Case::longest_q() const {
+  return packed ? (states_maximum ? longest(lengths_q) : total_q()) : seq_q;
+}
+std::int64_t Case::longest_k() const {
+  return packed ? (states_maximum ? longest(lengths_k) : total_k()) : seq_k;
+}
+
+std::int64_t Case::multiply_adds() const {
+  std::int64_t scores = batch * seq_q * seq_k;
+  if (packed) {
+    scores = std::inner_product(lengths_q.begin(), lengths_q.end(), lengths_k.begin(),
+                                std::int64_t{0});
+  }
+  return scores * head_q * (dim + dim_v);
+}
+
+std::string to_string(Layout layout) {
+  switch (layout) {
+    case Layout::bhsd:
+      return "bhsd";
+    case Layout::bshd:
+      return "bshd";
+    case Layout::fused_qkv:
+      return "fused";
+    case Layout::transposed:
+      return "transposed";
+    case Layout::padded:
+      return "padded";
+    case Layout::unaligned:
+      return "unaligned";
+    case Layout::repeated_head:
+      return "head0";
+    case Layout::repeated_batch:
+      return "batch0";
+    case Layout::repeated_seq:
+      return "seq0";
+  }
+  return "unknown";
+}
+
+std::string to_string(const Mask& mask) {
+  std::string text = "full";
+  if (mask.right() == std::int64_t{0} && !mask.left()) {
+    text = "causal";
+  } else if (mask.bounded()) {
+    text = "window_" + edge(mask.left()) + "_" + edge(mask.right());
+  }
+  if (mask.alignment()) text += *mask.alignment() == Alignment::TopLeft ? "_tl" : "_br";
+  return text;
+}
+
+std::string name(const Case& c) {
+  std::string text = "Forward/";
+  if (!c.label.empty()) text += c.label + "_";
+  text += std::string(to_string(c.dtype)) + "_d" + std::to_string(c.dim);
+  if (c.dim_v != c.dim) text += "x" + std::to_string(c.dim_v);
+  text += "_" + to_string(c.mask) + ranges(c) + heads(c) + "_" + to_string(c.layout) + modifiers(c);
+  text += "_b" + std::to_string(c.packed ? c.segments() : c.batch) + "_h" +
+          std::to_string(c.head_q) + "_q" + std::to_string(c.total_q()) + "_k" +
+          std::to_string(c.total_k());
+  return text;
+}
+
+}  // namespace tessera::testing

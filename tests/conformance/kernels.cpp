@@ -1,0 +1,85 @@
+#include "tests/conformance/kernels.hpp"
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+
+#include <tessera/info.hpp>
+#include <tessera/plan.hpp>
+
+namespace tessera::testing {
+namespace {
+
+constexpr const char* kVariable = "TESSERA_KERNEL";
+
+// All words of `text` that begin with "forward.".
+std::vector<std::string> names_in(const std::string& text) {
+  const std::string prefix = "forward.";
+  std::vector<std::string> names;
+  for (std::size_t at = text.find(prefix); at != std::string::npos; at = text.find(prefix, at)) {
+    std::size_t end = at;
+    while (end < text.size() && (std::isalnum(static_cast<unsigned char>(text[end])) != 0 ||
+                                 text[end] == '_' || text[end] == '.')) {
+      ++end;
+    }
+    std::string name = text.substr(at, end - at);
+    while (name.ends_with('.')) name.pop_back();
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    at = end;
+  }
+  return names;
+}
+
+std::vector<Kernel> find_kernels() {
+  std::vector<Kernel> found;
+  std::string listing;
+  {
+    const OnlyKernel none("no_kernel_has_this_name");
+    listing = supports(plainest_problem()).reason;
+  }
+  for (const std::string& name : names_in(listing)) {
+    Kernel kernel{.name = name, .selector = name.substr(name.rfind('.') + 1)};
+    const OnlyKernel only(kernel.selector);
+    const Support support = supports(plainest_problem());
+    kernel.runs = static_cast<bool>(support);
+    kernel.why_not = support.reason;
+    found.push_back(std::move(kernel));
+  }
+  return found;
+}
+
+}  // namespace
+
+OnlyKernel::OnlyKernel(const std::string& selector) {
+  const char* value = std::getenv(kVariable);
+  was_set_ = value != nullptr;
+  if (was_set_) before_ = value;
+  ::setenv(kVariable, selector.c_str(), 1);
+}
+
+OnlyKernel::~OnlyKernel() {
+  if (was_set_) {
+    ::setenv(kVariable, before_.c_str(), 1);
+  } else {
+    ::unsetenv(kVariable);
+  }
+}
+
+const std::vector<Kernel>& kernels() {
+  static const std::vector<Kernel> all = find_kernels();
+  return all;
+}
+
+std::int64_t largest_head_dim() {
+  const std::string dims(build_info().head_dims);
+  return std::stoll(dims.substr(dims.rfind(';') + 1));
+}
+
+Problem plainest_problem() {
+  const TensorSpec spec{.dtype = DType::fp32,
+                        .extent = {.batch = 1, .head = 1, .seq = 16, .dim = 64},
+                        .stride = {.batch = 1024, .head = 1024, .seq = 64, .dim = 1}};
+  return {.query = spec, .key = spec, .value = spec, .out = spec};
+}
+
+}  // namespace tessera::testing

@@ -1,0 +1,40 @@
+#pragma once
+/// The kernels that a build offers, each made to run in turn.
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include <tessera/problem.hpp>
+
+namespace tessera::testing {
+
+/// A kernel by its dotted name. Which there are is read from the answer to a name that there is not.
+struct Kernel {
+  std::string name{};      ///< "forward.vector.avx512"
+  std::string selector{};  ///< what TESSERA_KERNEL must be for it alone: "avx512"
+  bool runs = false;       ///< on this machine, for the plainest of problems
+  std::string why_not{};   ///< the library's own words
+};
+const std::vector<Kernel>& kernels();
+
+/// Restricts planning to one kernel while it lives.
+class OnlyKernel {
+ public:
+  explicit OnlyKernel(const std::string& selector);
+  ~OnlyKernel();
+  OnlyKernel(const OnlyKernel&) = delete;
+  OnlyKernel& operator=(const OnlyKernel&) = delete;
+
+ private:
+  std::string before_;
+  bool was_set_;
+};
+
+/// Largest head dimension that this build was made for.
+std::int64_t largest_head_dim();
+
+/// A problem that every kernel can compute: fp32, one head, 16 by 16, head dimension 64.
+Problem plainest_problem();
+
+}  // namespace tessera::testing

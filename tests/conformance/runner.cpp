@@ -1,0 +1,206 @@
+#include "tests/conformance/runner.hpp"
+
+#include <algorithm>
+#include <cmath>
+
+#include <tessera/error.hpp>
+#include <tessera/plan.hpp>
+#include <tessera/stream.hpp>
+
+namespace tessera::testing {
+namespace {
+
+// Seconds that the reference of a case may take. The limit is for people who add cases; the machine may be busy, so a
+// case fails only far beyond it, and after a second try.
+constexpr double kAnswerLimit = 0.1;
+constexpr double kAnswerTolerance = 5;
+
+constexpr std::size_t kGuardBytes = 256;
+
+class GuardedWorkspace {
+ public:
+  explicit GuardedWorkspace(std::size_t size) : size_(size), block_(size + 2 * kGuardBytes) {
+    block_.upload();
+  }
+
+  Workspace workspace() {
+    return {static_cast<std::byte*>(block_.data(Side::device)) + kGuardBytes, size_};
+  }
+
+  bool intact() {
+    block_.download();
+    const std::byte* bytes = block_.host();
+    const auto poisoned = [](std::byte byte) { return byte == std::byte{kPoison}; };
+    return std::all_of(bytes, bytes + kGuardBytes, poisoned) &&
+           std::all_of(bytes + kGuardBytes + size_, bytes + block_.size(), poisoned);
+  }
+
+ private:
+  std::size_t size_;
+  Block block_;
+};
+
+bool holds_nan(const reference::Forward& ref) {
+  const auto is_nan = [](double number) { return std::isnan(number); };
+  return std::any_of(ref.out.begin(), ref.out.end(), is_nan) ||
+         std::any_of(ref.lse.begin(), ref.lse.end(), is_nan);
+}
+
+bool holds_nonzero(const reference::Forward& ref) {
+  return std::any_of(ref.out.begin(), ref.out.end(), [](double number) { return number != 0; });
+}
+
+// A build made for short heads only says so; any other refusal of a legal problem is a failure.
+bool may_be_refused(const Case& c) { return std::max(c.dim, c.dim_v) > largest_head_dim(); }
+
+void record_answer(const std::string& case_name, const Answer& answer) {
+  Tally& t = tally();
+  ++(answer.cached ? t.answers_read : t.answers_computed);
+  t.answer_seconds += answer.seconds;
+  if (answer.seconds > t.slowest_answer) {
+    t.slowest_answer = answer.seconds;
+    t.slowest_case = case_name;
+  }
+}
+
+void record_verdict(const Kernel& kernel, const Case& c, const std::string& case_name,
+                    const reference::Verdict& verdict) {
+  Tally& t = tally();
+  ++t.runs[kernel.name];
+  const std::string key = kernel.name + " " + std::string(to_string(c.dtype));
+  if (verdict.worst_ratio >= t.worst[key]) {
+    t.worst[key] = verdict.worst_ratio;
+    t.worst_case[key] = case_name;
+  }
+}
+
+class CaseRun {
+ public:
+  CaseRun(const Case& c, Operands& operands)
+      : case_(c), operands_(operands), name_(name(c)), answer_(answer(operands)) {}
+
+  std::vector<std::string> run() {
+    ++tally().cases;
+    record_answer(name_, answer_);
+    check_answer();
+    operands_.upload();
+    for (const Kernel& kernel : kernels()) {
+      if (!kernel.runs) {
+        ++tally().not_run[kernel.name];
+        continue;
+      }
+      run_on(kernel);
+    }
+    if (const std::string text = operands_.changed_input(); !text.empty()) fail(text);
+    return std::move(failures_);
+  }
+
+ private:
+  void fail(const std::string& text) { failures_.push_back(name_ + ": " + text); }
+
+  void check_answer() {
+    if (holds_nan(answer_.ref) != case_.expects_nan) {
+      fail(case_.expects_nan ? "the reference holds no NaN" : "the reference holds NaN");
+    }
+    if (case_.expensive || answer_.seconds <= kAnswerTolerance * kAnswerLimit) return;
+    const double seconds = std::min(answer_.seconds, compute_answer(operands_).seconds);
+    if (seconds > kAnswerTolerance * kAnswerLimit) {
+      fail("its reference takes " + std::to_string(seconds) + " s; a case has " +
+           std::to_string(kAnswerLimit) + " s unless it is marked expensive");
+    }
+  }
+
+  void run_on(const Kernel& kernel) {
+    const Execution first = execute_on(kernel, operands_);
+    if (first.status == Execution::Status::unsupported) {
+      if (!may_be_refused(case_)) return fail(first.text);
+      ++tally().unsupported["head dimension above the largest built"];
+      return;
+    }
+    if (first.status == Execution::Status::failed) return fail(first.text);
+    const std::vector<std::uint8_t> bits = operands_.result_bits();
+    const Execution second = execute_on(kernel, operands_, Scratch::given);
+    if (second.status != Execution::Status::done) return fail("second time: " + second.text);
+    if (operands_.result_bits() != bits) {
+      fail(kernel.name + ": a second execution, with a workspace given, has other bits");
+    }
+    const Args args = operands_.args(Side::host);
+    const reference::Verdict verdict =
+        reference::judge(args, operands_.options, answer_.ref, answer_.low);
+    record_verdict(kernel, case_, name_, verdict);
+    if (!verdict.pass) fail(kernel.name + ": " + verdict.text);
+    if (!judged_zeros_) check_zeros(args);
+  }
+
+  // A judge that lets zeros through would let anything through.
+  void check_zeros(const Args& args) {
+    judged_zeros_ = true;
+    if (case_.expects_nan || !holds_nonzero(answer_.ref)) return;
+    operands_.out.each([&](auto b, auto h, auto s, auto d) { operands_.out.set(b, h, s, d, 0); });
+    if (reference::judge(args, operands_.options, answer_.ref, answer_.low).pass) {
+      fail("an output of zeros passes, too: the case tests nothing");
+    }
+  }
+
+  const Case& case_;
+  Operands& operands_;
+  std::string name_;
+  Answer answer_;
+  std::vector<std::string> failures_{};
+  bool judged_zeros_ = false;
+};
+
+}  // namespace
+
+Tally& tally() {
+  static Tally instance;
+  return instance;
+}
+
+Execution execute_on(const Kernel& kernel, Operands& operands, Scratch scratch) {
+  using Status = Execution::Status;
+  const OnlyKernel only(kernel.selector);
+  try {
+    Args args = operands.args(Side::device);
+    const Plan made = plan(describe(args, operands.options));
+    if (made.kernel() != kernel.name && made.kernel() != "forward.empty") {
+      return {Status::failed, kernel.name + " was asked for and " + std::string(made.kernel()) +
+                                  " planned"};
+    }
+    GuardedWorkspace workspace(scratch == Scratch::given ? made.workspace_size() : 0);
+    if (scratch == Scratch::given) args.workspace = workspace.workspace();
+    operands.poison_outputs();
+    execute(made, args);
+    Stream().synchronize();
+    operands.download_outputs();
+    if (const std::string text = operands.damage(); !text.empty()) {
+      return {Status::failed, kernel.name + ": " + text};
+    }
+    if (!workspace.intact()) {
+      return {Status::failed, kernel.name + ": memory around the workspace was written"};
+    }
+  } catch (const Unsupported& error) {
+    return {Status::unsupported, kernel.name + ": Unsupported: " + error.what()};
+  } catch (const std::exception& error) {
+    return {Status::failed, kernel.name + ": " + error.what()};
+  }
+  return {};
+}
+
+std::vector<std::string> run(const Case& c, Operands& operands) {
+  return CaseRun(c, operands).run();
+}
+
+std::vector<std::string> run(const Case& c, const std::function<void(Operands&)>& edit) {
+  Operands operands(c);
+  edit(operands);
+  return run(c, operands);
+}
+
+void for_each_kernel(const std::function<void(const Kernel&)>& body) {
+  for (const Kernel& kernel : kernels()) {
+    if (kernel.runs) body(kernel);
+  }
+}
+
+}  // namespace tessera::testing
