@@ -8,10 +8,6 @@ install(
   LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}"
   ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(DIRECTORY core/include/tessera DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.hpp")
-if(IS_DIRECTORY "${PROJECT_SOURCE_DIR}/backends/${BACKEND}/include/tessera")
-  install(DIRECTORY backends/${BACKEND}/include/tessera DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING
-          PATTERN "*.hpp")
-endif()
 
 # Kokkos in a cache folder would be found by nobody else, and only as long as the cache lives: its libraries come along.
 if(TESSERA_BUNDLE_KOKKOS AND BUILD_SHARED_LIBS)

@@ -6,7 +6,7 @@ if(NOT BACKEND STREQUAL "kokkos")
 endif()
 
 set(TESSERA_KOKKOS_PREFIX "${TESSERA_CACHE_DIR}/kokkos-debian/kokkos")
-set(TESSERA_KOKKOS_TRIED "")
+set(TESSERA_KOKKOS_TRIED "the installed packages and ${TESSERA_KOKKOS_PREFIX}")
 
 # Looks for an installed one. The range needs CMake's own version files, which Kokkos writes since 3.x; what is found is
 # looked at again below.
@@ -63,6 +63,9 @@ if(NOT TARGET Kokkos::kokkos)
       set(FETCHCONTENT_SOURCE_DIR_KOKKOS "${TESSERA_CACHE_DIR}/kokkos-debian/kokkos-src")
       tessera_build_kokkos()
     endif()
+  endif()
+  if(NOT TESSERA_FETCH OR NOT TESSERA_FETCH_KOKKOS)
+    list(APPEND TESSERA_KOKKOS_TRIED "nothing was downloaded: TESSERA_FETCH or TESSERA_FETCH_KOKKOS is OFF")
   endif()
   if(NOT Kokkos_FOUND)
     list(JOIN TESSERA_KOKKOS_TRIED "\n  " tried)

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# BUILD_SHARED_LIBS=OFF makes a static library that can be installed and used, and
+# TESSERA_HEAD_DIMS=64 one without larger head dimensions.
+source "$(dirname "$0")/common.sh"
+prefix=$WORK/prefix
+library_build "$WORK/build" -DBUILD_SHARED_LIBS=OFF -DTESSERA_HEAD_DIMS=64
+install_and_move "$WORK/build" "$prefix"
+[ -e "$prefix/lib/libtessera.a" ] || fail "no static library"
+if find "$prefix" -name 'libtessera.so*' | grep .; then fail "there is a shared library too"; fi
+
+consume "$WORK/consumer" 64 -- -DCMAKE_PREFIX_PATH="$prefix"
+with_pkg_config "$prefix" "$WORK/probe"
