@@ -1,7 +1,8 @@
-# Configures SOURCE in BUILD with ARGUMENTS (separated by tabs); see CMakeLists.txt beside this file.
+# Configures SOURCE in BUILD with ARGUMENTS (separated by tabs; | inside a list); see CMakeLists.txt beside this file.
 cmake_minimum_required(VERSION 3.22)
 file(REMOVE_RECURSE "${BUILD}")
 string(REPLACE "\t" ";" ARGUMENTS "${ARGUMENTS}")
+string(REPLACE "|" "\\;" ARGUMENTS "${ARGUMENTS}")
 execute_process(
   COMMAND "${CMAKE_COMMAND}" -S "${SOURCE}" -B "${BUILD}" "-DCMAKE_CXX_COMPILER=${COMPILER}" ${ARGUMENTS}
   RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
