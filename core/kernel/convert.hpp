@@ -1,6 +1,6 @@
 #pragma once
-// Half-precision numbers as bits, to and from fp32, by hand: the same on every compiler and processor, and of branchless
-// integer arithmetic that vectorises.
+// Half-precision numbers as bits, to and from fp32, by hand: the same on every compiler and
+// processor, and of branchless integer arithmetic that vectorises.
 
 #include <cstdint>
 
@@ -12,7 +12,9 @@ TESSERA_FN constexpr std::uint32_t bits_of(float x) { return __builtin_bit_cast(
 TESSERA_FN constexpr float float_of(std::uint32_t bits) { return __builtin_bit_cast(float, bits); }
 
 // bf16 is the upper half of an fp32.
-TESSERA_FN constexpr float bf16_to_float(std::uint16_t x) { return float_of(std::uint32_t{x} << 16); }
+TESSERA_FN constexpr float bf16_to_float(std::uint16_t x) {
+  return float_of(std::uint32_t{x} << 16);
+}
 
 // Nearest, ties to even; beyond the largest finite number infinity; NaN stays NaN.
 TESSERA_FN constexpr std::uint16_t float_to_bf16(float x) {
@@ -28,9 +30,13 @@ TESSERA_FN constexpr float fp16_to_float(std::uint16_t x) {
   constexpr float kSubnormalUnit = 0x1p-24f;
   const std::uint32_t magnitude = x & 0x7FFFu;
   const std::uint32_t normal = (magnitude << 13) + kRebias;
-  const std::uint32_t special = normal + kRebias;  // infinity and NaN: the exponent is all ones in both formats
-  const std::uint32_t subnormal = bits_of(static_cast<float>(static_cast<std::int32_t>(magnitude)) * kSubnormalUnit);
-  const std::uint32_t bits = magnitude < 0x0400u ? subnormal : magnitude < 0x7C00u ? normal : special;
+  const std::uint32_t special =
+      normal + kRebias;  // infinity and NaN: the exponent is all ones in both formats
+  const std::uint32_t subnormal =
+      bits_of(static_cast<float>(static_cast<std::int32_t>(magnitude)) * kSubnormalUnit);
+  const std::uint32_t bits = magnitude < 0x0400u   ? subnormal
+                             : magnitude < 0x7C00u ? normal
+                                                   : special;
   return float_of(bits | (x & 0x8000u) << 16);
 }
 
@@ -46,7 +52,9 @@ TESSERA_FN constexpr std::uint16_t float_to_fp16(float x) {
   // The last bit of 0.5 + |x| is worth 2^-24, as fp16's smallest number: the addition rounds.
   const std::uint32_t subnormal = bits_of(float_of(magnitude) + 0.5f) - bits_of(0.5f);
   const std::uint32_t special = magnitude > kInfinity ? 0x7E00u : 0x7C00u;
-  const std::uint32_t half = magnitude < kSmallestNormal ? subnormal : magnitude < kOverflow ? normal : special;
+  const std::uint32_t half = magnitude < kSmallestNormal ? subnormal
+                             : magnitude < kOverflow     ? normal
+                                                         : special;
   return static_cast<std::uint16_t>(half | (bits >> 16 & 0x8000u));
 }
 

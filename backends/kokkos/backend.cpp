@@ -1,0 +1,38 @@
+// Which kernels there are, and the way to them.
+
+#include "core/src/backend.hpp"
+
+#include <mutex>
+
+#include "backends/kokkos/generic/forward.hpp"
+#include "backends/kokkos/parallel.hpp"
+#include "backends/kokkos/runtime.hpp"
+#include "backends/kokkos/vector/vector.hpp"
+#include "tessera_head_dims.hpp"
+
+namespace tessera::backend {
+
+std::string_view name() noexcept { return "kokkos"; }
+
+std::string_view head_dims() noexcept { return TESSERA_BUILD_HEAD_DIMS; }
+
+std::vector<Candidate> candidates(const Problem& problem) {
+  std::vector<Candidate> all;
+  if (problem.operation != Operation::forward) return all;
+  if (kokkos::host_space()) kokkos::vector::append_candidates(problem, all);
+  all.push_back(kokkos::generic::candidate(problem));
+  return all;
+}
+
+void launch(const Candidate& candidate, const Problem& problem,
+            const kernel::ForwardArguments& arguments, void* workspace, const Stream& stream) {
+  kokkos::ensure_initialized();
+  const std::lock_guard lock(kokkos::launch_lock());
+  if (candidate.kernel == kokkos::generic::kForward) {
+    kokkos::generic::launch(problem, arguments, workspace, stream);
+  } else {
+    kokkos::vector::launch(candidate, problem, arguments, workspace, stream);
+  }
+}
+
+}  // namespace tessera::backend

@@ -1,0 +1,52 @@
+#pragma once
+// Sizes of the generic kernel, without Kokkos.
+
+#include <cstddef>
+
+#include "core/kernel/arguments.hpp"
+#include "core/kernel/macros.hpp"
+
+namespace tessera::kokkos::generic {
+
+using kernel::Index;
+
+inline constexpr int kRows = 32;  // query rows of a team
+inline constexpr int kKeys =
+    32;  // keys of a step; a multiple of 8, so that dropout's groups of columns fit
+inline constexpr int kGroup = 4;   // query rows that a thread computes at a time
+inline constexpr int kAlign = 64;  // bytes, of the team's scratch memory
+
+// The team's scratch memory, offsets in floats:
+//
+//     query   [kRows][dim]                      the block's rows
+//     out     [kRows][dim_v]                    O, not yet divided by the sum
+//     score   [kRows][kKeys]                    Q·Kᵀ of the step, then the weights P
+//     max, sum, factor   [kRows]                softmax state; what O is scaled by before P·V is
+//     added tile    [dim][kKeys], then [kKeys][dim_v] the step's keys, transposed, then its values
+struct Scratch {
+  Index query = 0;
+  Index out = 0;
+  Index score = 0;
+  Index max = 0;
+  Index sum = 0;
+  Index factor = 0;
+  Index tile = 0;
+  Index size = 0;
+
+  TESSERA_FN static constexpr Scratch of(Index dim, Index dim_v) {
+    Scratch s;
+    s.out = s.query + kRows * dim;
+    s.score = s.out + kRows * dim_v;
+    s.max = s.score + kRows * kKeys;
+    s.sum = s.max + kRows;
+    s.factor = s.sum + kRows;
+    s.tile = s.factor + kRows;
+    s.size = s.tile + kKeys * (dim > dim_v ? dim : dim_v);
+    return s;
+  }
+  TESSERA_FN constexpr std::size_t bytes() const {
+    return static_cast<std::size_t>(size) * sizeof(float);
+  }
+};
+
+}  // namespace tessera::kokkos::generic

@@ -1,0 +1,64 @@
+#include "backends/kokkos/generic/forward.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "backends/kokkos/generic/config.hpp"
+#include "tessera_head_dims.hpp"
+
+namespace tessera::kokkos::generic {
+namespace {
+
+#define TESSERA_LIST_ITEM(dim) dim,
+constexpr std::array kHeadDims{TESSERA_FOR_EACH_HEAD_DIM(TESSERA_LIST_ITEM)};
+#undef TESSERA_LIST_ITEM
+
+// The smallest bucket that holds `dim`; 0 if none does.
+std::int64_t bucket(std::int64_t dim) {
+  const auto found =
+      std::find_if(kHeadDims.begin(), kHeadDims.end(), [dim](std::int64_t b) { return b >= dim; });
+  return found == kHeadDims.end() ? 0 : *found;
+}
+
+std::string reject_dim(const char* name, std::int64_t dim) {
+  if (dim % 8 != 0) {
+    return std::string(name) + ".extent.dim is " + std::to_string(dim) +
+           "; it must be a multiple of 8: pad to " + std::to_string((dim + 7) / 8 * 8);
+  }
+  if (bucket(dim) == 0) {
+    return std::string(name) + ".extent.dim is " + std::to_string(dim) +
+           "; the largest of this build's head dimensions (" + TESSERA_BUILD_HEAD_DIMS + ") is " +
+           std::to_string(kHeadDims.back());
+  }
+  return {};
+}
+
+std::string reject(const Problem& p) {
+  if (p.options.accumulate != Accumulate::fp32)
+    return "it accumulates in fp32: use Accumulate::fp32";
+  std::string reason = reject_dim("query", p.query.extent.dim);
+  return reason.empty() ? reject_dim("value", p.value.extent.dim) : reason;
+}
+
+// Packed: where each segment's blocks begin among all of them.
+std::size_t prefix_bytes(const Problem& p) {
+  return p.packed ? (static_cast<std::size_t>(p.packed->segments) + 1) * sizeof(Index) : 0;
+}
+
+}  // namespace
+
+backend::Candidate candidate(const Problem& problem) {
+  return {.kernel = kForward,
+          .rejected = reject(problem),
+          .tile_q = kRows,
+          .tile_k = kKeys,
+          .head_dim = bucket(problem.query.extent.dim),
+          .head_dim_v = bucket(problem.value.extent.dim),
+          .splits = 1,
+          .workspace = prefix_bytes(problem),
+          .why = "runs on every Kokkos device; its scratch memory is the team's",
+          .id = -1};
+}
+
+}  // namespace tessera::kokkos::generic

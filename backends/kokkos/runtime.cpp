@@ -1,0 +1,146 @@
+#include "backends/kokkos/runtime.hpp"
+
+#include <algorithm>
+#include <atomic>
+#include <cstdlib>
+#include <string>
+
+#include <tessera/error.hpp>
+
+#include "backends/kokkos/parallel.hpp"
+#include "backends/kokkos/space.hpp"
+#include "core/src/backend.hpp"
+
+namespace tessera::kokkos {
+namespace {
+
+constinit std::mutex launching;
+constinit std::mutex initializing;
+constinit std::atomic<bool> initialized = false;
+
+// Registered after Kokkos::initialize, so it runs before the destructors of whatever Kokkos had
+// constructed by then.
+void finalize_at_exit() {
+  const std::lock_guard lock(launching);
+  if (Kokkos::is_initialized() && !Kokkos::is_finalized()) Kokkos::finalize();
+}
+
+void initialize() {
+  const std::lock_guard lock(initializing);
+  if (!Kokkos::is_initialized() && !Kokkos::is_finalized()) {
+    Kokkos::initialize(Kokkos::InitializationSettings().set_disable_warnings(true));
+    std::atexit(finalize_at_exit);
+  }
+  initialized.store(true, std::memory_order_release);
+}
+
+[[noreturn]] void fail(const std::string& what, const std::exception& error) {
+  throw DeviceError(what + ": " + error.what());
+}
+
+}  // namespace
+
+void ensure_initialized() {
+  if (!initialized.load(std::memory_order_acquire)) initialize();
+  if (Kokkos::is_finalized()) {
+    throw DeviceError(
+        "Kokkos has been finalised and cannot be initialised again: call Tessera before "
+        "Kokkos::finalize");
+  }
+}
+
+std::mutex& launch_lock() noexcept { return launching; }
+
+std::string_view space_name() noexcept { return Space::name(); }
+
+bool host_space() noexcept { return kHostSpace; }
+
+bool host_readable() noexcept {
+  return Kokkos::SpaceAccessibility<Kokkos::HostSpace, Space::memory_space>::accessible;
+}
+
+void fence(const Stream& stream) {
+  ensure_initialized();
+  const std::lock_guard lock(launching);
+  try {
+    instance(stream).fence("tessera: synchronize");
+  } catch (const std::exception& error) {
+    fail("synchronising failed, possibly for an earlier launch", error);
+  }
+}
+
+void* allocate_on_device(std::size_t bytes) {
+  ensure_initialized();
+  const std::lock_guard lock(launching);
+  try {
+    return Kokkos::kokkos_malloc<Space::memory_space>("tessera: Buffer", bytes);
+  } catch (const std::exception& error) {
+    fail("allocating " + std::to_string(bytes) + " bytes failed", error);
+  }
+}
+
+void release_on_device(void* data) noexcept {
+  // Kokkos takes its memory back when it is finalised, and aborts if told about it afterwards.
+  if (Kokkos::is_finalized()) return;
+  const std::lock_guard lock(launching);
+  Kokkos::kokkos_free<Space::memory_space>(data);
+}
+
+void copy_on_device(void* destination, const void* source, std::size_t bytes,
+                    const Stream& stream) {
+  ensure_initialized();
+  const std::lock_guard lock(launching);
+  // Both sides are called device memory whatever they are: CUDA, HIP and SYCL tell by the address.
+  using Bytes = Kokkos::View<char*, Space::memory_space, Kokkos::MemoryUnmanaged>;
+  using ConstBytes = Kokkos::View<const char*, Space::memory_space, Kokkos::MemoryUnmanaged>;
+  try {
+    Kokkos::deep_copy(instance(stream), Bytes(static_cast<char*>(destination), bytes),
+                      ConstBytes(static_cast<const char*>(source), bytes));
+  } catch (const std::exception& error) {
+    fail("copying " + std::to_string(bytes) + " bytes failed", error);
+  }
+}
+
+int threads() {
+  if constexpr (!kHostSpace) return 1;
+  ensure_initialized();
+  return std::max(1, HostSpace().concurrency());
+}
+
+void run_tasks(Index tasks, const Stream& stream,
+               void (*body)(void* context, Index task, int thread), void* context) {
+  if (tasks <= 0) return;
+  // One iteration a worker, each of which takes the next task until there is none: a dynamic
+  // schedule in chunks of 1 with a thread index that no Kokkos backend has to tell.
+  std::atomic<Index> next = 0;
+  const auto work = [&](int worker) {
+    for (Index task; (task = next.fetch_add(1, std::memory_order_relaxed)) < tasks;)
+      body(context, task, worker);
+  };
+  const HostSpace space = instance<HostSpace>(stream);
+  const int workers = static_cast<int>(std::min<Index>(tasks, std::max(1, space.concurrency())));
+  using Policy =
+      Kokkos::RangePolicy<HostSpace, Kokkos::Schedule<Kokkos::Static>, Kokkos::IndexType<int>>;
+  space.fence("tessera: earlier work on the stream");
+  if (workers == 1) {
+    work(0);
+    return;
+  }
+  Kokkos::parallel_for("tessera::run_tasks", Policy(space, 0, workers).set_chunk_size(1), work);
+  space.fence("tessera::run_tasks");
+}
+
+}  // namespace tessera::kokkos
+
+namespace tessera::backend {
+
+std::string_view toolkit() noexcept {
+#define TESSERA_TEXT_(x) #x
+#define TESSERA_TEXT(x) TESSERA_TEXT_(x)
+  return "Kokkos " TESSERA_TEXT(KOKKOS_VERSION_MAJOR) "." TESSERA_TEXT(
+      KOKKOS_VERSION_MINOR) "." TESSERA_TEXT(KOKKOS_VERSION_PATCH);
+#undef TESSERA_TEXT
+#undef TESSERA_TEXT_
+}
+
+}  // namespace tessera::backend

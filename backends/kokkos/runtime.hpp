@@ -1,0 +1,41 @@
+#pragma once
+// The backend's own view of the Kokkos runtime, without including Kokkos. What kernels need of it
+// is in parallel.hpp.
+
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <string>
+#include <string_view>
+
+#include <tessera/stream.hpp>
+
+namespace tessera::kokkos {
+
+// Initialises Kokkos if nobody has; every function that touches Kokkos calls it first. Throws
+// DeviceError if Kokkos has been finalised, after which it cannot be had again.
+void ensure_initialized();
+
+// Held while Kokkos computes: its calls are serialised, whatever thread or stream they come from.
+std::mutex& launch_lock() noexcept;
+
+// Name of the default execution space: "OpenMP".
+std::string_view space_name() noexcept;
+
+// Waits for everything on the stream.
+void fence(const Stream& stream);
+
+// Memory of the default execution space that the host cannot read, and copies to, from and inside
+// it.
+void* allocate_on_device(std::size_t bytes);
+void release_on_device(void* data) noexcept;
+void copy_on_device(void* destination, const void* source, std::size_t bytes, const Stream& stream);
+
+// Can the host read what `allocate` gives?
+bool host_readable() noexcept;
+
+// The processor's own name, and its memory in bytes.
+std::string host_name();
+std::uint64_t host_memory() noexcept;
+
+}  // namespace tessera::kokkos
