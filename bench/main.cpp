@@ -1,0 +1,64 @@
+// Google Benchmark over Tessera's public API. bench/README.md says what the names mean.
+//
+// Times that count are real_time. Google Benchmark is left to decide the number of iterations by
+// processor time, which for a host space is the same and needs no suffix in the names; forward/…
+// computes its rates from its own clock.
+
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <benchmark/benchmark.h>
+#include <tessera/tessera.hpp>
+
+#include "bench/register.hpp"
+
+namespace {
+
+std::string to_string(const tessera::Version& v) {
+  return std::to_string(v.major) + '.' + std::to_string(v.minor) + '.' + std::to_string(v.patch);
+}
+
+void add_context() {
+  const tessera::BuildInfo build = tessera::build_info();
+  const tessera::DeviceInfo device = tessera::device_info();
+  const auto add = [](const char* key, std::string_view value) {
+    benchmark::AddCustomContext(key, std::string(value));
+  };
+  add("backend", build.backend);
+  add("device", device.name);
+  add("isa", device.isa);
+  add("space", device.space);
+  add("threads", std::to_string(device.threads));
+  add("tessera_version", to_string(build.version));
+  add("commit", build.commit);
+  add("toolkit", build.toolkit);
+  add("compiler", build.compiler);
+  add("build_type", build.build_type);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) try {
+  // Several rounds of each, unless the caller says otherwise: a later flag wins.
+  std::string repetitions = "--benchmark_repetitions=7", seconds = "--benchmark_min_time=0.1";
+  std::vector<char*> arguments{argv[0], repetitions.data(), seconds.data()};
+  arguments.insert(arguments.end(), argv + 1, argv + argc);
+  int count = static_cast<int>(arguments.size());
+  arguments.push_back(nullptr);
+
+  benchmark::Initialize(&count, arguments.data());
+  if (benchmark::ReportUnrecognizedArguments(count, arguments.data())) return 2;
+  add_context();
+  tessera::bench::register_forward();
+  tessera::bench::register_latency();
+  const bool any = benchmark::RunSpecifiedBenchmarks() > 0;
+  tessera::bench::release_data();
+  benchmark::Shutdown();
+  return any ? 0 : 1;  // Google Benchmark has said that nothing matches
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "tessera_bench: %s\n", error.what());
+  return 1;
+}
