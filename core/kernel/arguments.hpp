@@ -1,6 +1,7 @@
 #pragma once
-// What a forward kernel is given: plain data, by value, the same for every backend. The host core fills it from
-// validated Args: broadcasts are stride 0, absent options are null, unbounded window edges are kUnbounded.
+// What a forward kernel is given: plain data, by value, the same for every backend. The host core
+// fills it from validated Args: broadcasts are stride 0, absent options are null, unbounded window
+// edges are kUnbounded.
 
 #include <cstdint>
 
@@ -10,7 +11,8 @@ namespace tessera::kernel {
 
 using Index = std::int64_t;
 
-// A window edge that hides nothing. Far beyond any position, yet sums of a few such numbers do not overflow.
+// A window edge that hides nothing. Far beyond any position, yet sums of a few such numbers do not
+// overflow.
 inline constexpr Index kUnbounded = Index{1} << 60;
 
 // An operand [batch, head, seq, dim] whose dim stride is 1; strides in elements.
@@ -90,17 +92,18 @@ struct ForwardArguments {
   Index alibi_batch = 0;
   Index alibi_head = 0;
   ScoreOperand bias;
-  bool bias_fp32 = true;      // else the inputs' type
-  ScoreOperand boolean_mask;  // uint8
+  bool bias_fp32 = true;         // else the inputs' type
+  ScoreOperand boolean_mask;     // uint8
   const float* sinks = nullptr;  // sinks[h · sinks_head]
   Index sinks_head = 0;
   Dropout dropout;
 
   TESSERA_FN bool packed() const { return cu_seqlens_q.data != nullptr; }
-  // Does anything but the mask's geometry touch a score or a weight? Then the general flavour of a kernel runs.
+  // Does anything but the mask's geometry touch a score or a weight? Then the general flavour of a
+  // kernel runs.
   TESSERA_FN bool general() const {
-    return softcap > 0 || alibi_slopes != nullptr || bias.data != nullptr || boolean_mask.data != nullptr ||
-           sinks != nullptr || dropout.threshold != 0;
+    return softcap > 0 || alibi_slopes != nullptr || bias.data != nullptr ||
+           boolean_mask.data != nullptr || sinks != nullptr || dropout.threshold != 0;
   }
 };
 

@@ -1,6 +1,7 @@
 #pragma once
-// How core/kernel computes: on a Value that holds one number a query row (a float in a GPU thread, a SIMD vector of rows
-// on a CPU) through a Lanes policy that names the operations. Nothing here is specific to a machine.
+// How core/kernel computes: on a Value that holds one number a query row (a float in a GPU thread,
+// a SIMD vector of rows on a CPU) through a Lanes policy that names the operations. Nothing here is
+// specific to a machine.
 
 #include <cstdint>
 #include <limits>
@@ -14,25 +15,26 @@ inline constexpr float kMostNegative = std::numeric_limits<float>::lowest();
 inline constexpr float kLog2E = 1.4426950408889634f;
 inline constexpr float kLn2 = 0.6931471805599453f;
 
-// What a Lanes policy provides. Index is an int, or a vector of as many ints as Value has floats; Bits likewise
-// unsigned; Predicate is the result of comparing two of either.
+// What a Lanes policy provides. Index is an int, or a vector of as many ints as Value has floats;
+// Bits likewise unsigned; Predicate is the result of comparing two of either.
 //
 //   broadcast(float) -> Value      whole(int) -> Index      bits(uint32_t) -> Bits
 //   convert(Index) -> Value        exact up to 2^24         bits(Index) -> Bits, modulo 2^32
-//   max(a, b)                      b where either is NaN: max(running, score) lets a NaN score through
-//   exp2(x)                        0 for x <= -127 and for -infinity; relative error at most 2.5e-7 for x up to 0, any
+//   max(a, b)                      b where either is NaN: max(running, score) lets a NaN score
+//   through exp2(x)                        0 for x <= -127 and for -infinity; relative error at
+//   most 2.5e-7 for x up to 0, any
 //                                  number for larger x; NaN stays NaN
 //   fma(a, b, c)                   a * b + c
 //   select(p, a, b)                a where p holds, else b; for Value and Index
-//   less(a, b)                     Predicate, of Values, Indices or Bits; false where a number is NaN
-//   equal(a, b)                    Predicate, of Values
-//   both(p, q), either(p, q)       Predicates
+//   less(a, b)                     Predicate, of Values, Indices or Bits; false where a number is
+//   NaN equal(a, b)                    Predicate, of Values both(p, q), either(p, q) Predicates
 //   any(p) -> bool
 //   mul_hi(Bits, uint32_t)         upper half of the 64-bit product
 //
 // Value has + - * / and unary -, Index + and -, Bits + * (by a uint32_t too) ^ & >> <<.
 template <class L>
-concept Lanes = requires(typename L::Value v, typename L::Index i, typename L::Bits b, typename L::Predicate p) {
+concept Lanes = requires(typename L::Value v, typename L::Index i, typename L::Bits b,
+                         typename L::Predicate p) {
   v = L::broadcast(1.0f);
   i = L::whole(1);
   v = L::max(v, v);
@@ -67,12 +69,8 @@ struct ScalarLanes {
   TESSERA_FN static constexpr Bits bits(Index i) { return static_cast<Bits>(i); }
   TESSERA_FN static constexpr Value convert(Index i) { return static_cast<Value>(i); }
   TESSERA_FN static constexpr Value max(Value a, Value b) { return a > b ? a : b; }
-  TESSERA_FN static Value exp2(Value x) {
-    return x <= -127.0f ? 0.0f : TESSERA_MATH(exp2f)(x);
-  }
-  TESSERA_FN static Value fma(Value a, Value b, Value c) {
-    return TESSERA_MATH(fmaf)(a, b, c);
-  }
+  TESSERA_FN static Value exp2(Value x) { return x <= -127.0f ? 0.0f : TESSERA_MATH(exp2f)(x); }
+  TESSERA_FN static Value fma(Value a, Value b, Value c) { return TESSERA_MATH(fmaf)(a, b, c); }
   TESSERA_FN static constexpr Predicate less(Value a, Value b) { return a < b; }
   TESSERA_FN static constexpr Predicate less(Index a, Index b) { return a < b; }
   TESSERA_FN static constexpr Predicate less(Bits a, Bits b) { return a < b; }

@@ -1,8 +1,10 @@
 #pragma once
-// The few words that differ between the compilers that core/kernel is built by: any host compiler, nvcc, HIP clang.
+// The few words that differ between the compilers that core/kernel is built by: any host compiler,
+// nvcc, HIP clang.
 
-// A function of core/kernel: callable on host and device, always inlined, so that an object compiled for one instruction
-// set leaves no copy of it for another object's callers to be linked with.
+// A function of core/kernel: callable on host and device, always inlined, so that an object
+// compiled for one instruction set leaves no copy of it for another object's callers to be linked
+// with.
 #if defined(__CUDACC__) || defined(__HIP__)
 #define TESSERA_FN __host__ __device__ __forceinline__
 #else
@@ -16,7 +18,8 @@
 #define TESSERA_UNROLL _Pragma("GCC unroll 32")
 #endif
 
-// A function of C's mathematics, without the C++ header's inline wrappers (which would be such copies).
+// A function of C's mathematics, without the C++ header's inline wrappers (which would be such
+// copies).
 #if defined(__CUDACC__) || defined(__HIP__)
 #include <math.h>
 #define TESSERA_MATH(function) ::function

@@ -1,8 +1,10 @@
 #pragma once
-// Visibility, defined once: a row sees the keys of one interval. Length, padding, causal masks of either alignment and
-// sliding windows are all bands; tile classes, loop bounds and the test of an element follow from the interval.
+// Visibility, defined once: a row sees the keys of one interval. Length, padding, causal masks of
+// either alignment and sliding windows are all bands; tile classes, loop bounds and the test of an
+// element follow from the interval.
 //
-//        keys →   begin            end          row i sees [max(begin, i + low), min(end, i + high + 1))
+//        keys →   begin            end          row i sees [max(begin, i + low), min(end, i + high
+//        + 1))
 //     row 0         │■ ■ □ □ □ □ □ │
 //     row 1         │■ ■ ■ □ □ □ □ │            low = diagonal − left, high = diagonal + right
 //     row 2         │□ ■ ■ ■ □ □ □ │
@@ -23,6 +25,12 @@ struct Interval {
 TESSERA_FN constexpr Index larger(Index a, Index b) { return a > b ? a : b; }
 TESSERA_FN constexpr Index smaller(Index a, Index b) { return a < b ? a : b; }
 
+// The part of an interval that lies in [first, first + count), relative to first.
+TESSERA_FN constexpr Interval<Index> within(const Interval<Index>& keys, Index first, Index count) {
+  return {larger(0, smaller(count, keys.begin - first)),
+          larger(0, smaller(count, keys.end - first))};
+}
+
 // The band of one sequence. Both ends of a row's interval grow with the row.
 struct Band {
   Index low = -kUnbounded;
@@ -34,7 +42,8 @@ struct Band {
     return {larger(begin, i + low), smaller(end, i + high + 1)};
   }
 
-  // Keys that at least one of the rows [first, last) sees; exact, since the rows' bands overlap or touch.
+  // Keys that at least one of the rows [first, last) sees; exact, since the rows' bands overlap or
+  // touch.
   TESSERA_FN constexpr Interval<Index> any_of(Index first, Index last) const {
     return {row(first).begin, row(last - 1).end};
   }
@@ -53,17 +62,19 @@ struct Band {
 
 enum class TileClass { Skip, Whole, Partial };
 
-// What a kernel does with the scores of rows [row_first, row_last) and keys [key_first, key_last), neither empty.
-TESSERA_FN constexpr TileClass classify(const Band& band, Index row_first, Index row_last, Index key_first,
-                                        Index key_last) {
+// What a kernel does with the scores of rows [row_first, row_last) and keys [key_first, key_last),
+// neither empty.
+TESSERA_FN constexpr TileClass classify(const Band& band, Index row_first, Index row_last,
+                                        Index key_first, Index key_last) {
   const Interval<Index> any = band.any_of(row_first, row_last);
   if (any.begin >= any.end || any.end <= key_first || any.begin >= key_last) return TileClass::Skip;
   const Interval<Index> all = band.all_of(row_first, row_last);
   return all.begin <= key_first && key_last <= all.end ? TileClass::Whole : TileClass::Partial;
 }
 
-// The key loop of some rows in tiles of equal size that start at multiples of it: tiles [first, whole_first) are
-// partial, [whole_first, whole_last) are whole and need no mask, [whole_last, last) are partial; the rest is skipped.
+// The key loop of some rows in tiles of equal size that start at multiples of it: tiles [first,
+// whole_first) are partial, [whole_first, whole_last) are whole and need no mask, [whole_last,
+// last) are partial; the rest is skipped.
 struct LoopSplit {
   Index first = 0;
   Index whole_first = 0;
@@ -71,7 +82,8 @@ struct LoopSplit {
   Index last = 0;
 };
 
-TESSERA_FN constexpr LoopSplit split_loop(const Band& band, Index row_first, Index row_last, Index tile) {
+TESSERA_FN constexpr LoopSplit split_loop(const Band& band, Index row_first, Index row_last,
+                                          Index tile) {
   const Interval<Index> any = band.any_of(row_first, row_last);
   if (row_first >= row_last || any.begin >= any.end) return {};
   const Interval<Index> all = band.all_of(row_first, row_last);
@@ -99,17 +111,22 @@ struct TileBand {
   }
 };
 
-TESSERA_FN constexpr TileBand relative_to(const Band& band, Index row_first, Index key_first) {
-  // Beyond any tile, and far enough from the ends of 32 bits for the sums above.
+// Into the numbers that lanes can add without overflow, yet beyond any tile.
+TESSERA_FN constexpr int tile_relative(Index x) {
   constexpr Index kFar = Index{1} << 29;
-  const auto clamp = [](Index x) { return static_cast<int>(larger(-kFar, smaller(kFar, x))); };
-  return {clamp(row_first + band.low - key_first), clamp(row_first + band.high - key_first),
-          clamp(band.begin - key_first), clamp(band.end - key_first)};
+  return static_cast<int>(larger(-kFar, smaller(kFar, x)));
+}
+
+TESSERA_FN constexpr TileBand relative_to(const Band& band, Index row_first, Index key_first) {
+  return {tile_relative(row_first + band.low - key_first),
+          tile_relative(row_first + band.high - key_first), tile_relative(band.begin - key_first),
+          tile_relative(band.end - key_first)};
 }
 
 // Does the interval hold key j?
 template <class L>
-TESSERA_FN typename L::Predicate holds(const Interval<typename L::Index>& see, typename L::Index j) {
+TESSERA_FN typename L::Predicate holds(const Interval<typename L::Index>& see,
+                                       typename L::Index j) {
   return L::both(L::less(j, see.end), L::less(see.begin, j + L::whole(1)));
 }
 

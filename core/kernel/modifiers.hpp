@@ -5,11 +5,12 @@
 //     softcap     cap · tanh(score / cap)
 //     ALiBi       − slope · |row + diagonal − column|
 //     bias        + bias
-//     mask        −∞ where a boolean mask says so; the mask's geometry comes after (hide, in softmax.hpp)
+//     mask        −∞ where a boolean mask says so; the mask's geometry comes after (hide, in
+//     softmax.hpp)
 //
-// The result is in base 2: times log2(e). A finite bias never hides a key: what would overflow saturates at the largest
-// finite numbers, so that a row which holds nothing but the most negative bias is uniform. NaN and ±∞ in a score pass; a
-// bias of −∞ hides.
+// The result is in base 2: times log2(e). A finite bias never hides a key: what would overflow
+// saturates at the largest finite numbers, so that a row which holds nothing but the most negative
+// bias is uniform. NaN and ±∞ in a score pass; a bias of −∞ hides.
 
 #include "core/kernel/arguments.hpp"
 #include "core/kernel/lanes.hpp"
@@ -18,8 +19,8 @@
 
 namespace tessera::kernel {
 
-// `sum` brought back to the finite numbers if it overflowed though its terms are finite. `finite` is 0 if they are, else
-// NaN: the terms times 0, added.
+// `sum` brought back to the finite numbers if it overflowed though its terms are finite. `finite`
+// is 0 if they are, else NaN: the terms times 0, added.
 template <class L>
 TESSERA_FN typename L::Value saturate(typename L::Value sum, typename L::Value finite) {
   const auto low = L::broadcast(kMostNegative), high = L::broadcast(-kMostNegative);
@@ -56,8 +57,9 @@ TESSERA_FN typename L::Value tanh(typename L::Value x) {
   return L::select(L::less(magnitude, one), near, signed_far);
 }
 
-// Where the lanes' rows and a tile's keys stand to each other: the signed distance row + diagonal − column is
-// far + near + i − j for row i and key j counted from the tile's. `far` is a multiple of 2^24, `near` in [−2^23, 2^23).
+// Where the lanes' rows and a tile's keys stand to each other: the signed distance row + diagonal −
+// column is far + near + i − j for row i and key j counted from the tile's. `far` is a multiple of
+// 2^24, `near` in [−2^23, 2^23).
 struct TileDistance {
   float far = 0;
   int near = 0;
@@ -70,10 +72,11 @@ TESSERA_FN constexpr TileDistance distance_to(Index diagonal, Index row_first, I
   return {static_cast<float>(multiple) * 16777216.0f, static_cast<int>(origin - (multiple << 24))};
 }
 
-// |row + diagonal − column| rounded once to fp32, so exact up to 2^24, wherever the tile lies (|i|, |j| < 2^22; beyond
-// 2^47 rounded twice).
+// |row + diagonal − column| rounded once to fp32, so exact up to 2^24, wherever the tile lies (|i|,
+// |j| < 2^22; beyond 2^47 rounded twice).
 template <class L>
-TESSERA_FN typename L::Value distance(const TileDistance& tile, typename L::Index i, typename L::Index j) {
+TESSERA_FN typename L::Value distance(const TileDistance& tile, typename L::Index i,
+                                      typename L::Index j) {
   const auto signed_distance = L::broadcast(tile.far) + L::convert(i - j + L::whole(tile.near));
   return L::max(signed_distance, -signed_distance);
 }
@@ -99,7 +102,9 @@ TESSERA_FN ScoreModifiers score_modifiers(const ForwardArguments& a, Index batch
     m.scale = a.scale * kLog2E;
   }
   m.alibi = a.alibi_slopes != nullptr;
-  if (m.alibi) m.alibi_slope = to_base2<ScalarLanes>(a.alibi_slopes[batch * a.alibi_batch + head * a.alibi_head]);
+  if (m.alibi)
+    m.alibi_slope =
+        to_base2<ScalarLanes>(a.alibi_slopes[batch * a.alibi_batch + head * a.alibi_head]);
   m.bias = a.bias.data != nullptr;
   m.mask = a.boolean_mask.data != nullptr;
   return m;
@@ -115,24 +120,29 @@ TESSERA_FN typename L::Value scale_and_cap(const ScoreModifiers& m, typename L::
 
 // `distance` as the function of that name gives it.
 template <class L>
-TESSERA_FN typename L::Value add_alibi(typename L::Value score, float slope, typename L::Value distance) {
+TESSERA_FN typename L::Value add_alibi(typename L::Value score, float slope,
+                                       typename L::Value distance) {
   const auto sum = L::fma(L::broadcast(-slope), distance, score);
-  return saturate<L>(sum, L::fma(L::broadcast(slope), L::broadcast(0.0f), score * L::broadcast(0.0f)));
+  return saturate<L>(sum,
+                     L::fma(L::broadcast(slope), L::broadcast(0.0f), score * L::broadcast(0.0f)));
 }
 
-// `bias` in natural units, as the caller gave it. Where it is −∞ the key is hidden, whatever the score.
+// `bias` in natural units, as the caller gave it. Where it is −∞ the key is hidden, whatever the
+// score.
 template <class L>
 TESSERA_FN typename L::Value add_bias(typename L::Value score, typename L::Value bias) {
   const auto zero = L::broadcast(0.0f), hidden = L::broadcast(kMinusInfinity);
-  const auto sum = saturate<L>(L::fma(bias, L::broadcast(kLog2E), score), L::fma(bias, zero, score * zero));
+  const auto sum =
+      saturate<L>(L::fma(bias, L::broadcast(kLog2E), score), L::fma(bias, zero, score * zero));
   return L::select(L::equal(bias, hidden), hidden, sum);
 }
 
-// All of it, for row i and key j of a tile: q·k becomes the score that the softmax sees, in base 2. `bias` and `visible`
-// are what the kernel loaded for them, and are ignored where they are off.
+// All of it, for row i and key j of a tile: q·k becomes the score that the softmax sees, in base 2.
+// `bias` and `visible` are what the kernel loaded for them, and are ignored where they are off.
 template <class L>
-TESSERA_FN typename L::Value modify(const ScoreModifiers& m, typename L::Value product, const TileDistance& tile,
-                                    typename L::Index i, typename L::Index j, typename L::Value bias,
+TESSERA_FN typename L::Value modify(const ScoreModifiers& m, typename L::Value product,
+                                    const TileDistance& tile, typename L::Index i,
+                                    typename L::Index j, typename L::Value bias,
                                     typename L::Predicate visible) {
   auto score = scale_and_cap<L>(m, product);
   if (m.alibi) score = add_alibi<L>(score, m.alibi_slope, distance<L>(tile, i, j));

@@ -1,7 +1,7 @@
 #pragma once
-// Dropout by Philox4x32-7, a counter-based generator (Salmon, Moraes, Dror and Shaw 2011, "Parallel random numbers: as
-// easy as 1, 2, 3"): which weights are dropped depends on their position alone, so that every backend, forward and
-// backward, in any order, drops the same ones.
+// Dropout by Philox4x32-7, a counter-based generator (Salmon, Moraes, Dror and Shaw 2011, "Parallel
+// random numbers: as easy as 1, 2, 3"): which weights are dropped depends on their position alone,
+// so that every backend, forward and backward, in any order, drops the same ones.
 //
 //     key       { seed's low word, seed's high word XOR offset's high word }
 //     counter   { column / 8, row, batch · head_q + head, offset's low word }
@@ -71,7 +71,8 @@ struct DropoutStream {
 };
 
 // Reads seed and offset where they live on the device.
-TESSERA_FN DropoutStream dropout_stream(const Dropout& dropout, Index head_q, Index batch, Index head) {
+TESSERA_FN DropoutStream dropout_stream(const Dropout& dropout, Index head_q, Index batch,
+                                        Index head) {
   const std::uint64_t seed = dropout.seed_device ? *dropout.seed_device : dropout.seed;
   const std::uint64_t offset = dropout.offset_device ? *dropout.offset_device : dropout.offset;
   return {{static_cast<std::uint32_t>(seed), static_cast<std::uint32_t>((seed ^ offset) >> 32)},
@@ -80,9 +81,9 @@ TESSERA_FN DropoutStream dropout_stream(const Dropout& dropout, Index head_q, In
           dropout.threshold};
 }
 
-// Random words of the columns [8·column_group, 8·column_group + 8) in some rows, one row a lane: philox4x32 of their
-// counters. Only the row differs between lanes, and it takes three rounds to reach all words: 4 of the first 6 products
-// are the same for all lanes and computed once.
+// Random words of the columns [8·column_group, 8·column_group + 8) in some rows, one row a lane:
+// philox4x32 of their counters. Only the row differs between lanes, and it takes three rounds to
+// reach all words: 4 of the first 6 products are the same for all lanes and computed once.
 template <class L>
 TESSERA_FN void draw(const DropoutStream& stream, typename L::Bits rows, std::uint32_t column_group,
                      typename L::Bits (&words)[4]) {
@@ -90,8 +91,10 @@ TESSERA_FN void draw(const DropoutStream& stream, typename L::Bits rows, std::ui
   const WideProduct group = wide_product(column_group, kPhiloxMultiplier0);
   const WideProduct sequence = wide_product(stream.sequence, kPhiloxMultiplier1);
 
-  const auto word0 = L::bits(sequence.high ^ key1.k0) ^ rows;  // round 1: the other words are uniform
-  const WideProduct product1 = wide_product(group.high ^ stream.offset ^ key1.k1, kPhiloxMultiplier1);
+  const auto word0 =
+      L::bits(sequence.high ^ key1.k0) ^ rows;  // round 1: the other words are uniform
+  const WideProduct product1 =
+      wide_product(group.high ^ stream.offset ^ key1.k1, kPhiloxMultiplier1);
 
   const std::uint32_t uniform0 = product1.high ^ sequence.low ^ key2.k0;  // round 2
   const auto word2 = L::mul_hi(word0, kPhiloxMultiplier0) ^ L::bits(group.low ^ key2.k1);
@@ -112,16 +115,18 @@ TESSERA_FN typename L::Bits dropout_rows(Index row_first, typename L::Index i) {
   return L::bits(static_cast<std::uint32_t>(row_first)) + L::bits(i);
 }
 
-// The 16-bit number of column `c` (mod 8: any column of the group may be given). Unroll loops over c on GPUs.
+// The 16-bit number of column `c` (mod 8: any column of the group may be given). Unroll loops over
+// c on GPUs.
 template <class L>
 TESSERA_FN typename L::Bits number(const typename L::Bits (&words)[4], std::uint32_t c) {
   return (words[c / 2 % 4] >> (c % 2 * 16)) & 0xFFFFu;
 }
 
-// Is the weight of column c kept? number >= threshold, in 32 bits: threshold 0 keeps all, 65536 none.
+// Is the weight of column c kept? number >= threshold, in 32 bits: threshold 0 keeps all, 65536
+// none.
 template <class L>
-TESSERA_FN typename L::Predicate kept(const DropoutStream& stream, const typename L::Bits (&words)[4],
-                                      std::uint32_t c) {
+TESSERA_FN typename L::Predicate kept(const DropoutStream& stream,
+                                      const typename L::Bits (&words)[4], std::uint32_t c) {
   return L::less(L::bits(stream.threshold), number<L>(words, c) + 1u);
 }
 

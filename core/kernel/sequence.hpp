@@ -1,5 +1,6 @@
 #pragma once
-// One batch entry, or one segment of a packed batch: where its rows and keys lie and what its rows may see.
+// One batch entry, or one segment of a packed batch: where its rows and keys lie and what its rows
+// may see.
 
 #include "core/kernel/arguments.hpp"
 #include "core/kernel/mask.hpp"
@@ -17,9 +18,12 @@ struct Sequence {
   Band band;            // of the rows [0, query_end)
 };
 
-TESSERA_FN constexpr Index clamp_index(Index x, Index low, Index high) { return larger(low, smaller(high, x)); }
+TESSERA_FN constexpr Index clamp_index(Index x, Index low, Index high) {
+  return larger(low, smaller(high, x));
+}
 
-// Reads prefix sums and ranges, which are not to be trusted: whatever they hold, everything stays inside the extents.
+// Reads prefix sums and ranges, which are not to be trusted: whatever they hold, everything stays
+// inside the extents.
 TESSERA_FN Sequence sequence(const ForwardArguments& a, Index b) {
   Sequence s;
   Index begin = 0, end = a.seq_k;
@@ -46,6 +50,8 @@ TESSERA_FN Sequence sequence(const ForwardArguments& a, Index b) {
 }
 
 // Head of key and value that query head `head` reads.
-TESSERA_FN constexpr Index key_head(const ForwardArguments& a, Index head) { return head / (a.head_q / a.head_k); }
+TESSERA_FN constexpr Index key_head(const ForwardArguments& a, Index head) {
+  return head / (a.head_q / a.head_k);
+}
 
 }  // namespace tessera::kernel

@@ -1,17 +1,19 @@
 #pragma once
-// The online softmax (Milakov and Gimelshein 2018, arXiv:1805.02867) in base 2, one row a lane, in phases, because
-// machines interleave them differently: a CPU observes while Q·Kᵀ is still in registers and exponentiates from its cache;
-// a GPU puts matrix instructions and barriers between them.
+// The online softmax (Milakov and Gimelshein 2018, arXiv:1805.02867) in base 2, one row a lane, in
+// phases, because machines interleave them differently: a CPU observes while Q·Kᵀ is still in
+// registers and exponentiates from its cache; a GPU puts matrix instructions and barriers between
+// them.
 //
 //     for each tile of keys:   hide      score ← −∞ where the row does not see the key
 //                              observe   tile maximum
-//                              advance   running maximum and sum move to the new maximum; O must be scaled by the factor
-//                              weight    p = 2^(score − maximum), added to the sum, then O += p·V
+//                              advance   running maximum and sum move to the new maximum; O must be
+//                              scaled by the factor weight    p = 2^(score − maximum), added to the
+//                              sum, then O += p·V
 //     merge                    two states of the same rows over different keys
 //     finish                   O · inverse, log-sum-exp
 //
-// A state starts empty: maximum −∞, sum 0. Whether a row saw a key is known by sum != 0, never by its maximum: legal
-// scores lie below any sentinel. A NaN score makes the sum NaN.
+// A state starts empty: maximum −∞, sum 0. Whether a row saw a key is known by sum != 0, never by
+// its maximum: legal scores lie below any sentinel. A NaN score makes the sum NaN.
 
 #include "core/kernel/lanes.hpp"
 #include "core/kernel/mask.hpp"
@@ -30,7 +32,8 @@ TESSERA_FN SoftmaxState<typename L::Value> empty_state() {
   return {L::broadcast(kMinusInfinity), L::broadcast(0.0f)};
 }
 
-// −∞, by selection, where key j is not in the row's interval: whatever the score was, NaN included, it is gone.
+// −∞, by selection, where key j is not in the row's interval: whatever the score was, NaN included,
+// it is gone.
 template <class L>
 TESSERA_FN typename L::Value hide(typename L::Value score, const Interval<typename L::Index>& see,
                                   typename L::Index j) {
@@ -43,15 +46,18 @@ TESSERA_FN typename L::Value observe(typename L::Value tile_max, typename L::Val
   return L::max(tile_max, score);
 }
 
-// What is subtracted from scores: the maximum, or 0 for a row that has seen nothing, so that −∞ − (−∞) never happens.
+// What is subtracted from scores: the maximum, or 0 for a row that has seen nothing, so that −∞ −
+// (−∞) never happens.
 template <class L>
 TESSERA_FN typename L::Value origin(typename L::Value max) {
   return L::select(L::equal(max, L::broadcast(kMinusInfinity)), L::broadcast(0.0f), max);
 }
 
-// Moves the state to the maximum of itself and the tile. Returns the factor that sum has been, and O must be, scaled by.
+// Moves the state to the maximum of itself and the tile. Returns the factor that sum has been, and
+// O must be, scaled by.
 template <class L>
-TESSERA_FN typename L::Value advance(SoftmaxState<typename L::Value>& state, typename L::Value tile_max) {
+TESSERA_FN typename L::Value advance(SoftmaxState<typename L::Value>& state,
+                                     typename L::Value tile_max) {
   const auto max = L::max(state.max, tile_max);
   const auto factor = L::exp2(state.max - origin<L>(max));
   state.max = max;
@@ -65,8 +71,8 @@ TESSERA_FN typename L::Value weight(typename L::Value score, typename L::Value o
   return L::exp2(score - origin);
 }
 
-// The factors by which two states of the same rows, and their O, enter the union: a becomes the union's state, and
-// O = O_a·factor.a + O_b·factor.b. merge(empty, empty) is empty.
+// The factors by which two states of the same rows, and their O, enter the union: a becomes the
+// union's state, and O = O_a·factor.a + O_b·factor.b. merge(empty, empty) is empty.
 template <class V>
 struct MergeFactors {
   V a;
@@ -84,10 +90,11 @@ TESSERA_FN MergeFactors<typename L::Value> merge(SoftmaxState<typename L::Value>
   return factor;
 }
 
-// Adds a sink: a logit, already times log2(e), that only enlarges the sum. O must be scaled by the factor returned.
-// A sink of −∞ is none.
+// Adds a sink: a logit, already times log2(e), that only enlarges the sum. O must be scaled by the
+// factor returned. A sink of −∞ is none.
 template <class L>
-TESSERA_FN typename L::Value add_sink(SoftmaxState<typename L::Value>& state, typename L::Value sink) {
+TESSERA_FN typename L::Value add_sink(SoftmaxState<typename L::Value>& state,
+                                      typename L::Value sink) {
   const auto factor = advance<L>(state, sink);
   state.sum = state.sum + L::exp2(sink - origin<L>(state.max));
   return factor;

@@ -1,0 +1,108 @@
+#pragma once
+// The order in which a machine takes up its tasks, one a (batch, head, block of rows): a task's
+// number says which it is.
+//
+//     blocks equal      batch, key head, block, query head of the group    what reads the same keys
+//     runs together blocks unequal    block (heaviest first), batch, query head          short
+//     tasks last, so that threads end together
+//
+// A packed batch has tasks only for blocks that exist, found through prefix sums of its segments'
+// block counts; its segments follow one another, each in the order above.
+
+#include "core/kernel/arguments.hpp"
+#include "core/kernel/macros.hpp"
+#include "core/kernel/sequence.hpp"
+
+namespace tessera::kernel {
+
+struct WorkItem {
+  Index batch = 0;  // packed: the segment
+  Index head = 0;
+  Index block = 0;  // of rows, inside the sequence
+};
+
+// Which blocks of rows have most keys to read.
+enum class Heaviest { None, Last, First };
+
+// Causal masks make the last rows heaviest, masks open only to the right the first. A window of
+// both sides is even.
+TESSERA_FN constexpr Heaviest heaviest(Index left, Index right) {
+  const bool open_left = left >= kUnbounded, open_right = right >= kUnbounded;
+  if (open_left == open_right) return Heaviest::None;
+  return open_left ? Heaviest::Last : Heaviest::First;
+}
+
+TESSERA_FN constexpr Index count_blocks(Index rows, Index block) {
+  return rows / block + (rows % block != 0);
+}
+
+// prefix[s] = blocks of `block` rows of the segments before s; prefix has batch + 1 entries.
+// Segments without rows have no block.
+TESSERA_FN void build_block_prefix(const ForwardArguments& a, Index block, Index* prefix) {
+  prefix[0] = 0;
+  for (Index s = 0; s < a.batch; ++s)
+    prefix[s + 1] = prefix[s] + count_blocks(sequence(a, s).rows, block);
+}
+
+// The segment s with prefix[s] <= x < prefix[s + 1], for x in [0, prefix[segments]).
+TESSERA_FN constexpr Index find_segment(const Index* prefix, Index segments, Index x) {
+  Index low = 0, high = segments;  // prefix[low] <= x < prefix[high]
+  while (high - low > 1) {
+    const Index middle = low + (high - low) / 2;
+    if (prefix[middle] <= x) {
+      low = middle;
+    } else {
+      high = middle;
+    }
+  }
+  return low;
+}
+
+struct WorkOrder {
+  Index batch = 0;
+  Index head_q = 0;
+  Index head_k = 0;
+  Index blocks = 0;  // a sequence; packed: unused
+  Heaviest heaviest = Heaviest::None;
+  const Index* prefix = nullptr;  // [batch + 1]; packed only
+
+  TESSERA_FN constexpr Index size() const {
+    return (prefix ? prefix[batch] : batch * blocks) * head_q;
+  }
+
+  // The item of task `task` of [0, size()).
+  TESSERA_FN constexpr WorkItem item(Index task) const {
+    if (!prefix)
+      return heaviest == Heaviest::None ? even(0, task, blocks) : uneven(0, task, batch, blocks);
+    const Index segment = find_segment(prefix, batch, task / head_q);
+    const Index first = prefix[segment], count = prefix[segment + 1] - first;
+    task -= first * head_q;
+    return heaviest == Heaviest::None ? even(segment, task, count)
+                                      : uneven(segment, task, 1, count);
+  }
+
+ private:
+  TESSERA_FN constexpr WorkItem even(Index first_batch, Index task, Index count) const {
+    const Index group = head_q / head_k;
+    const Index member = task % group, shared = task / group;
+    const Index keys = shared / count;  // batch and key head
+    return {first_batch + keys / head_k, keys % head_k * group + member, shared % count};
+  }
+  TESSERA_FN constexpr WorkItem uneven(Index first_batch, Index task, Index batches,
+                                       Index count) const {
+    const Index rank = task / head_q / batches;
+    return {first_batch + task / head_q % batches, task % head_q,
+            heaviest == Heaviest::Last ? count - 1 - rank : rank};
+  }
+};
+
+TESSERA_FN WorkOrder work_order(const ForwardArguments& a, Index block, const Index* prefix) {
+  return {a.batch,
+          a.head_q,
+          a.head_k,
+          count_blocks(a.seq_q, block),
+          heaviest(a.left, a.right),
+          a.packed() ? prefix : nullptr};
+}
+
+}  // namespace tessera::kernel
