@@ -1,0 +1,131 @@
+#pragma once
+// out = softmax(scale · Q Kᵀ) V of one task, queries in SIMD lanes: Sᵀ = K·Qᵀ and Oᵀ = Vᵀ·Pᵀ, so that a row's maximum and
+// sum are lane-wise and no register is ever summed across.
+//
+//     for each block of keys                       K and V copied to fp32, dense, in reading order (L2)
+//       for each panel of rows                     panel: kVectors registers of rows
+//         for each group of keys    Sᵀ tile        kGroup keys x panel in registers; maximum on the way; to `score` (L1)
+//         advance                                  factor for what the panel has accumulated
+//         weigh                                    scores become weights, added to the sum
+//         for each group of dims    Oᵀ tile        kGroup dims x panel in registers, scaled by the factor first
+
+#include "backends/kokkos/vector/pack.hpp"
+#include "backends/kokkos/vector/task.hpp"
+#include "core/kernel/mask.hpp"
+#include "core/kernel/sequence.hpp"
+#include "core/kernel/softmax.hpp"
+
+namespace tessera::kokkos::vector::TESSERA_VECTOR_ISA {
+
+using Lanes = VectorLanes;
+using State = kernel::SoftmaxState<Float>;
+
+// Row numbers of a vector's lanes.
+TESSERA_FN Int iota() {
+  Int lanes{};
+  TESSERA_UNROLL
+  for (int i = 0; i < kWidth; ++i) lanes[i] = i;
+  return lanes;
+}
+
+// accumulator[r][v] += Σ_k a[k][r] · b[k][v]: the inner loop of both products. a: [count][kGroup], b: [count][kV vectors].
+template <int kV>
+TESSERA_FN void multiply(Float (&accumulator)[kGroup][kV], const float* a, const float* b, Index count) {
+#pragma GCC unroll 2
+  for (Index k = 0; k < count; ++k) {
+    Float operand[kV];
+    TESSERA_UNROLL
+    for (int v = 0; v < kV; ++v) operand[v] = load(b + (k * kV + v) * kWidth);
+    TESSERA_UNROLL
+    for (int r = 0; r < kGroup; ++r) {
+      const Float scalar = broadcast(a[k * kGroup + r]);
+      TESSERA_UNROLL
+      for (int v = 0; v < kV; ++v) accumulator[r][v] += scalar * operand[v];
+    }
+  }
+}
+
+// One panel of rows and what it shares with the others of its task.
+template <int kV>
+struct Panel {
+  float* query;  // [dim][lanes]
+  float* out;    // [dim_v][lanes]
+  float* max;    // [lanes]
+  float* sum;
+  Index row = 0;    // first row
+  Index count = 0;  // rows; lanes beyond compute something that nobody reads
+
+  static constexpr int kVectorCount = kV;
+  static constexpr Index kLanes = kV * kWidth;
+};
+
+// A block of keys as packed.
+struct KeyBlock {
+  const float* key;
+  const float* value;
+  Index first;     // its key 0
+  Index count;     // keys
+  Index capacity;  // keys that `value` has room for in each group
+};
+
+// Scores of keys [from, to) of the block; `see` hides what the rows do not see if kMasked. Raises `top`, the tile maxima.
+template <int kV, bool kMasked>
+TESSERA_FN void score_groups(const Panel<kV>& panel, const KeyBlock& block, Index dim, Index from, Index to,
+                             const kernel::Interval<Int> (&see)[kV], Float (&top)[kV], float* score) {
+  for (Index key = from; key < to; key += kGroup) {
+    Float tile[kGroup][kV] = {};
+    multiply<kV>(tile, block.key + key * dim, panel.query, dim);
+    TESSERA_UNROLL
+    for (int r = 0; r < kGroup; ++r) {
+      TESSERA_UNROLL
+      for (int v = 0; v < kV; ++v) {
+        if constexpr (kMasked) {
+          tile[r][v] = kernel::hide<Lanes>(tile[r][v], see[v], Lanes::whole(static_cast<int>(key) + r));
+        }
+        top[v] = kernel::observe<Lanes>(top[v], tile[r][v]);
+        store(score + (key + r) * Panel<kV>::kLanes + v * kWidth, tile[r][v]);
+      }
+    }
+  }
+}
+
+// Scores become weights; returns nothing, adds them to the sums.
+template <int kV>
+TESSERA_FN void weigh(State (&state)[kV], Index from, Index to, float* score) {
+  Float origin[kV];
+  TESSERA_UNROLL
+  for (int v = 0; v < kV; ++v) origin[v] = kernel::origin<Lanes>(state[v].max);
+  for (Index key = from; key < to; ++key) {
+    TESSERA_UNROLL
+    for (int v = 0; v < kV; ++v) {
+      float* p = score + (key * kV + v) * kWidth;
+      const Float w = kernel::weight<Lanes>(load(p), origin[v]);
+      state[v].sum += w;
+      store(p, w);
+    }
+  }
+}
+
+// Oᵀ = Oᵀ · factor + Vᵀ Pᵀ.
+template <int kV>
+TESSERA_FN void accumulate(const Panel<kV>& panel, const KeyBlock& block, Index dim_v, Index from, Index to,
+                           const Float (&factor)[kV], const float* score) {
+  for (Index column = 0; column < dim_v; column += kGroup) {
+    float* out = panel.out + column * Panel<kV>::kLanes;
+    Float tile[kGroup][kV];
+    TESSERA_UNROLL
+    for (int r = 0; r < kGroup; ++r) {
+      TESSERA_UNROLL
+      for (int v = 0; v < kV; ++v) tile[r][v] = load(out + (r * kV + v) * kWidth) * factor[v];
+    }
+    multiply<kV>(tile, block.value + column * block.capacity + from * kGroup, score + from * Panel<kV>::kLanes,
+                 to - from);
+    TESSERA_UNROLL
+    for (int r = 0; r < kGroup; ++r) {
+      TESSERA_UNROLL
+      for (int v = 0; v < kV; ++v) store(out + (r * kV + v) * kWidth, tile[r][v]);
+    }
+  }
+}
+
+}  // namespace tessera::kokkos::vector::TESSERA_VECTOR_ISA

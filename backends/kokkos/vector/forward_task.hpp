@@ -1,0 +1,188 @@
+#pragma once
+// A task from tensors to tensors: packs queries, walks the key blocks, writes outputs and log-sum-exps.
+
+#include <type_traits>
+
+#include "backends/kokkos/vector/forward.hpp"
+#include "backends/kokkos/vector/modify.hpp"
+
+namespace tessera::kokkos::vector::TESSERA_VECTOR_ISA {
+
+template <class T, class Void>
+TESSERA_FN Rows<T> rows_of(const kernel::Operand<Void>& operand, Index batch, Index head, Index first) {
+  return {static_cast<const T*>(operand.data) + batch * operand.batch + head * operand.head + first * operand.seq,
+          operand.seq};
+}
+
+// Adds one block of keys to one panel. Not a template of the element type: operands are fp32 by now.
+template <int kV, Flavour kFlavour>
+static void add_block(const ForwardTask& task, const Panel<kV>& panel, const KeyBlock& block, const ScorePass& pass) {
+  const kernel::ForwardArguments& a = *task.arguments;
+  const kernel::Band& band = task.sequence->band;
+  const Index last = panel.row + panel.count;
+  const auto any = kernel::within(band.any_of(panel.row, last), block.first, block.count);
+  if (any.begin >= any.end) return;
+  // Whole groups from `from` on; keys from `to` on exist in no result.
+  const Index from = any.begin / kGroup * kGroup, to = any.end;
+
+  kernel::Interval<Int> see[kV];
+  const kernel::TileBand tile_band = kernel::relative_to(band, panel.row, block.first);
+  TESSERA_UNROLL
+  for (int v = 0; v < kV; ++v) see[v] = tile_band.row<Lanes>(iota() + Lanes::whole(v * kWidth));
+
+  Float top[kV];
+  TESSERA_UNROLL
+  for (int v = 0; v < kV; ++v) top[v] = broadcast(kernel::kMinusInfinity);
+  if constexpr (kFlavour == Flavour::Plain) {
+    const auto all = kernel::within(band.all_of(panel.row, last), block.first, block.count);
+    const Index whole_from = kernel::smaller(kernel::larger((all.begin + kGroup - 1) / kGroup * kGroup, from), to);
+    const Index whole_to = kernel::larger(kernel::smaller(all.end / kGroup * kGroup, to), whole_from);
+    score_groups<kV, true>(panel, block, a.dim, from, whole_from, see, top, pass.score);
+    score_groups<kV, false>(panel, block, a.dim, whole_from, whole_to, see, top, pass.score);
+    score_groups<kV, true>(panel, block, a.dim, whole_to, to, see, top, pass.score);
+  } else {
+    Float unused[kV] = {};
+    score_groups<kV, false>(panel, block, a.dim, from, to, see, unused, pass.score);
+    modify_scores<kV>(task, panel, block, pass, from, to, see, top);
+  }
+
+  State state[kV];
+  Float factor[kV];
+  TESSERA_UNROLL
+  for (int v = 0; v < kV; ++v) {
+    state[v] = {load(panel.max + v * kWidth), load(panel.sum + v * kWidth)};
+    factor[v] = kernel::advance<Lanes>(state[v], top[v]);
+  }
+  weigh<kV>(state, from, to, pass.score);
+  if constexpr (kFlavour == Flavour::General) drop_weights<kV>(task, panel, block, pass, from, to);
+  TESSERA_UNROLL
+  for (int v = 0; v < kV; ++v) {
+    store(panel.max + v * kWidth, state[v].max);
+    store(panel.sum + v * kWidth, state[v].sum);
+  }
+  accumulate<kV>(panel, block, a.dim_v, from, to, factor, pass.score);
+}
+
+// Calls f with the number of vectors that hold `count` rows.
+template <int kV>
+struct Vectors {
+  static constexpr int value = kV;
+};
+template <class F>
+TESSERA_FN void with_vectors(Index count, F f) {
+  if (count > 2 * kWidth) {
+    f(Vectors<3>{});
+  } else if (count > kWidth) {
+    f(Vectors<2>{});
+  } else {
+    f(Vectors<1>{});
+  }
+}
+
+// Rows that see nothing by position: output 0, log-sum-exp -infinity.
+template <class T>
+TESSERA_FN void clear_rows(const kernel::ForwardArguments& a, const kernel::Sequence& s, const ForwardTask& task,
+                           Index first, Index last) {
+  for (Index row = first; row < last; ++row) {
+    T* out = const_cast<T*>(rows_of<T>(a.out, s.batch, task.head, s.query + row).data);
+    for (Index column = 0; column < a.dim_v; column += 8) store8(out + column, Float8{});
+    if (a.lse.data) {
+      a.lse.data[s.batch * a.lse.batch + task.head * a.lse.head + (s.query + row) * a.lse.seq] = kernel::kMinusInfinity;
+    }
+  }
+}
+
+// Divides a panel by its sums and writes it.
+template <class T, int kV, Flavour kFlavour>
+static void finish_panel(const ForwardTask& task, const Panel<kV>& panel, float* factor) {
+  const kernel::ForwardArguments& a = *task.arguments;
+  const kernel::Sequence& s = *task.sequence;
+  TESSERA_UNROLL
+  for (int v = 0; v < kV; ++v) {
+    State state{load(panel.max + v * kWidth), load(panel.sum + v * kWidth)};
+    Float scale = broadcast(1.0f);
+    if constexpr (kFlavour == Flavour::General) {
+      if (a.sinks) {
+        const float sink = a.sinks[task.head * a.sinks_head];
+        scale = kernel::add_sink<Lanes>(state, kernel::to_base2<Lanes>(broadcast(sink)));
+      }
+      if (a.dropout.threshold != 0) scale *= broadcast(a.dropout.keep_scale());
+    }
+    store(panel.max + v * kWidth, state.max);
+    store(panel.sum + v * kWidth, state.sum);
+    store(factor + v * kWidth, kernel::inverse_sum<Lanes>(state) * scale);
+  }
+  const Rows<T> out = rows_of<T>(a.out, s.batch, task.head, s.query + panel.row);
+  unpack_panel(panel.out, factor, Panel<kV>::kLanes, panel.count, a.dim_v, const_cast<T*>(out.data), out.stride);
+  if (a.lse.data) {
+    float* lse = a.lse.data + s.batch * a.lse.batch + task.head * a.lse.head + (s.query + panel.row) * a.lse.seq;
+    for (Index i = 0; i < panel.count; ++i) lse[i * a.lse.seq] = kernel::log_sum_exp(panel.max[i], panel.sum[i]);
+  }
+}
+
+template <class T, Flavour kFlavour>
+static void forward_task(const ForwardTask& task) {
+  const kernel::ForwardArguments& a = *task.arguments;
+  const kernel::Sequence& s = *task.sequence;
+  const Blocking& blocking = task.blocking;
+  const Scratch at = layout(blocking, a.dim, a.dim_v, kFlavour == Flavour::General);
+  float* const scratch = task.scratch;
+
+  const Index row_last = kernel::smaller(task.row_last, s.query_end);
+  clear_rows<T>(a, s, task, kernel::larger(task.row_first, s.query_end), task.row_last);
+  if (task.row_first >= row_last) return;
+
+  const auto panel_at = [&](Index row, auto vectors) {
+    const Index index = (row - task.row_first) / kPanel;
+    Panel<decltype(vectors)::value> panel;
+    panel.query = scratch + at.query + index * kPanel * a.dim;
+    panel.out = scratch + at.out + index * kPanel * a.dim_v;
+    panel.max = scratch + at.max + index * kPanel;
+    panel.sum = scratch + at.sum + index * kPanel;
+    panel.row = row;
+    panel.count = kernel::smaller(kPanel, row_last - row);
+    return panel;
+  };
+  const auto each_panel = [&](auto f) {
+    for (Index row = task.row_first; row < row_last; row += kPanel) {
+      with_vectors(row_last - row, [&](auto vectors) { f(panel_at(row, vectors)); });
+    }
+  };
+
+  // The general flavour scales when it modifies.
+  const float scale = kFlavour == Flavour::Plain ? a.scale * kernel::kLog2E : 1.0f;
+  each_panel([&](const auto& panel) {
+    constexpr Index kLanes = std::remove_cvref_t<decltype(panel)>::kLanes;
+    pack_panel(rows_of<T>(a.query, s.batch, task.head, s.query + panel.row), panel.count, a.dim, scale, kLanes,
+               panel.query);
+    for (Index i = 0; i < kLanes * a.dim_v; i += kWidth) store(panel.out + i, Float{});
+    for (Index i = 0; i < kLanes; i += kWidth) {
+      const State empty = kernel::empty_state<Lanes>();
+      store(panel.max + i, empty.max);
+      store(panel.sum + i, empty.sum);
+    }
+  });
+
+  const Index key_head = kernel::key_head(a, task.head);
+  const kernel::Interval<Index> any = s.band.any_of(task.row_first, row_last);
+  const ScorePass pass{scratch + at.score, scratch + at.bias, scratch + at.mask};
+  for (Index start = any.begin / blocking.keys * blocking.keys; start < any.end; start += blocking.keys) {
+    // Slots before the band's begin are padding: they are neither read nor seen.
+    const Index first = kernel::larger(start, any.begin / 8 * 8);
+    const Index last = kernel::smaller(start + blocking.keys, any.end);
+    const Index readable = kernel::larger(0, s.band.begin - first);
+    const KeyBlock block{scratch + at.key, scratch + at.value, first, last - first, blocking.keys};
+    pack_keys(rows_of<T>(a.key, s.batch, key_head, s.key + first), readable, block.count, a.dim, scratch + at.key);
+    pack_values(rows_of<T>(a.value, s.batch, key_head, s.key + first), readable, block.count, a.dim_v, blocking.keys,
+                scratch + at.value);
+    each_panel([&](const auto& panel) {
+      if constexpr (kFlavour == Flavour::General) load_modifiers<T>(task, panel, block, pass);
+      add_block<std::remove_cvref_t<decltype(panel)>::kVectorCount, kFlavour>(task, panel, block, pass);
+    });
+  }
+  each_panel([&](const auto& panel) {
+    finish_panel<T, std::remove_cvref_t<decltype(panel)>::kVectorCount, kFlavour>(task, panel, pass.score);
+  });
+}
+
+}  // namespace tessera::kokkos::vector::TESSERA_VECTOR_ISA
