@@ -12,7 +12,8 @@
 
 #include "tests/conformance/digest.hpp"
 
-// Fingerprint of the reference's sources, from the build: answers of another reference are not found.
+// Fingerprint of the reference's sources, from the build: answers of another reference are not
+// found.
 #ifndef TESSERA_REFERENCE_DIGEST
 #error "TESSERA_REFERENCE_DIGEST must be set by the build"
 #endif
@@ -122,7 +123,8 @@ std::optional<Answer> unpack(const std::string& payload) {
   return answer;
 }
 
-// Reading and checking a byte back takes about this long; an answer that is computed faster is not worth keeping.
+// Reading and checking a byte back takes about this long; an answer that is computed faster is not
+// worth keeping.
 constexpr double kSecondsPerByte = 5e-9;
 constexpr double kSecondsPerFile = 1e-3;
 
@@ -251,7 +253,8 @@ void AnswerCache::prune() const {
     total += size;
   }
   if (total <= limit_) return;
-  std::sort(files.begin(), files.end(), [](const File& a, const File& b) { return a.time < b.time; });
+  std::sort(files.begin(), files.end(),
+            [](const File& a, const File& b) { return a.time < b.time; });
   for (const File& file : files) {
     if (total <= limit_ / 4 * 3) return;
     if (fs::remove(file.path, error)) total -= file.size;
@@ -264,8 +267,7 @@ Answer compute_answer(const Operands& operands) {
   Answer answer;
   answer.ref = reference::forward(args, operands.options);
   answer.low = reference::forward_low(args, operands.options);
-  answer.seconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return answer;
 }
 

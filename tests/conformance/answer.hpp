@@ -18,19 +18,23 @@ struct Answer {
   bool cached = false;  ///< was read from disk
 };
 
-/// ${XDG_CACHE_HOME:-~/.cache}/tessera/reference. Empty if neither variable is set: nothing is kept then.
+/// ${XDG_CACHE_HOME:-~/.cache}/tessera/reference. Empty if neither variable is set: nothing is kept
+/// then.
 std::filesystem::path answer_folder();
 
-/// A folder of answers, one file each. Files are written aside and renamed, so that readers see whole ones; a file that
-/// is truncated, altered or another key's is not an answer.
+/// A folder of answers, one file each. Files are written aside and renamed, so that readers see
+/// whole ones; a file that is truncated, altered or another key's is not an answer.
 class AnswerCache {
  public:
-  explicit AnswerCache(std::filesystem::path folder, std::uint64_t limit_bytes = std::uint64_t{768} << 20);
+  explicit AnswerCache(std::filesystem::path folder,
+                       std::uint64_t limit_bytes = std::uint64_t{768} << 20);
 
   std::optional<Answer> find(const std::string& key) const;
-  /// Keeps the answer unless that costs more than computing it again. Failing to write is not an error.
+  /// Keeps the answer unless that costs more than computing it again. Failing to write is not an
+  /// error.
   void keep(const std::string& key, const Answer& answer) const;
-  /// Removes the oldest files until at most three quarters of the limit are left, if there is more than the limit.
+  /// Removes the oldest files until at most three quarters of the limit are left, if there is more
+  /// than the limit.
   void prune() const;
 
   std::filesystem::path path_of(const std::string& key) const;
@@ -40,8 +44,8 @@ class AnswerCache {
   std::uint64_t limit_;
 };
 
-/// Reference and low of these operands, from disk if it is there. The key is made of all inputs, bit for bit, and of
-/// the reference's own sources.
+/// Reference and low of these operands, from disk if it is there. The key is made of all inputs,
+/// bit for bit, and of the reference's own sources.
 Answer answer(const Operands& operands);
 
 /// Computes it without looking anywhere.

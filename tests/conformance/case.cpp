@@ -69,8 +69,8 @@ std::int64_t Case::longest_k() const {
 std::int64_t Case::multiply_adds() const {
   std::int64_t scores = batch * seq_q * seq_k;
   if (packed) {
-    scores = std::inner_product(lengths_q.begin(), lengths_q.end(), lengths_k.begin(),
-                                std::int64_t{0});
+    scores =
+        std::inner_product(lengths_q.begin(), lengths_q.end(), lengths_k.begin(), std::int64_t{0});
   }
   return scores * head_q * (dim + dim_v);
 }

@@ -1,5 +1,6 @@
 #pragma once
-/// A forward case: everything that makes one call, apart from memory. Plain data, reproducible, with a name that says it.
+/// A forward case: everything that makes one call, apart from memory. Plain data, reproducible,
+/// with a name that says it.
 
 #include <cstdint>
 #include <optional>
@@ -97,7 +98,8 @@ struct Case {
 std::string to_string(Layout layout);
 std::string to_string(const Mask& mask);
 
-/// `Forward/bf16_d128_causal_br_gqa4_bshd_softcap_b2_h8_q65_k127`: all that a reader needs to know the kind.
+/// `Forward/bf16_d128_causal_br_gqa4_bshd_softcap_b2_h8_q65_k127`: all that a reader needs to know
+/// the kind.
 std::string name(const Case& c);
 
 }  // namespace tessera::testing

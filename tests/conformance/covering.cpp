@@ -107,7 +107,8 @@ std::int64_t gain(Triples& open, const Row& row, std::uint8_t factor) {
   return count;
 }
 
-// Sets the unset factors of `row` one by one, each to the legal level that covers most; ties are broken by `random`.
+// Sets the unset factors of `row` one by one, each to the legal level that covers most; ties are
+// broken by `random`.
 void extend(Triples& open, Row& row, Random& random) {
   std::vector<std::uint8_t> unset;
   for (std::uint8_t factor = 0; factor < kFactors; ++factor) {
@@ -179,7 +180,8 @@ std::string_view illegal(const Row& row) {
 
 std::vector<Row> covering_rows() {
   Triples open = legal_triples();
-  std::vector<std::size_t> order(open.factors().size());  // largest sets first: they decide the number of rows
+  std::vector<std::size_t> order(
+      open.factors().size());  // largest sets first: they decide the number of rows
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
     return open.bits(a).size() > open.bits(b).size();

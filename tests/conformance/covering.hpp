@@ -1,5 +1,6 @@
 #pragma once
-/// Complete three-way covering: every legal combination of levels of any three factors occurs in some case.
+/// Complete three-way covering: every legal combination of levels of any three factors occurs in
+/// some case.
 
 #include <array>
 #include <cstdint>
@@ -30,16 +31,18 @@ std::vector<Row> covering_rows();
 /// The case of row `index`: lengths and whatever else is free are drawn from the index.
 Case covering_case(const Row& row, std::size_t index);
 
-/// The levels that a case has, read from the case itself: an independent check of what the generator made.
+/// The levels that a case has, read from the case itself: an independent check of what the
+/// generator made.
 Row classify(const Case& c);
 
 /// Brute force over all rows and triples.
 struct Coverage {
-  std::int64_t triples = 0;   ///< level combinations of any three factors
-  std::int64_t covered = 0;   ///< occur in some row
-  std::int64_t excluded = 0;  ///< occur in no legal row
+  std::int64_t triples = 0;            ///< level combinations of any three factors
+  std::int64_t covered = 0;            ///< occur in some row
+  std::int64_t excluded = 0;           ///< occur in no legal row
   std::vector<std::string> missing{};  ///< legal, yet in no row: must be empty
-  std::vector<std::string> reasons{};  ///< for the excluded ones: "78 triples: a bounded mask needs …"
+  std::vector<std::string>
+      reasons{};  ///< for the excluded ones: "78 triples: a bounded mask needs …"
 };
 Coverage measure_coverage(const std::vector<Row>& rows);
 

@@ -23,7 +23,8 @@ std::uint8_t index_of(Factor factor, Level level) {
 
 bool has(Level text, Level part) { return text.find(part) != Level::npos; }
 
-// Multiply-adds of most cases and of one in eight, everything visible: more for long heads, lest they get no length.
+// Multiply-adds of most cases and of one in eight, everything visible: more for long heads, lest
+// they get no length.
 std::int64_t cost_limit(const Case& c, std::size_t index) {
   const std::int64_t usual = 1'000'000 * (1 + (c.dim + c.dim_v) / 128);
   return index % 8 == 7 ? 5 * usual : usual;
@@ -31,7 +32,7 @@ std::int64_t cost_limit(const Case& c, std::size_t index) {
 
 // Lengths at which tiles, vectors and 8-bit counters begin and end, and what lies between.
 std::int64_t draw_length(Random& random) {
-  constexpr std::int64_t kLengths[] = {1,  2,  3,  7,  8,   15,  16,  17,  31,  33,  48,  63,  64,
+  constexpr std::int64_t kLengths[] = {1,  2,  3,  7,   8,   15,  16,  17,  31,  33,  48,  63,  64,
                                        65, 96, 97, 100, 127, 128, 129, 191, 255, 257, 704, 1025};
   return random.pick(kLengths);
 }
@@ -63,8 +64,8 @@ void set_layout(Case& c, Level layout, Random& random) {
                                  Layout::repeated_seq};
   constexpr std::array<Layout, 6> kLayouts{Layout::bhsd,       Layout::bshd,   Layout::fused_qkv,
                                            Layout::transposed, Layout::padded, Layout::unaligned};
-  c.layout = layout == "stride0" ? random.pick(kRepeats)
-                                 : kLayouts[index_of(Factor::layout, layout)];
+  c.layout =
+      layout == "stride0" ? random.pick(kRepeats) : kLayouts[index_of(Factor::layout, layout)];
 }
 
 void set_mask(Case& c, Level mask, Level alignment, Random& random) {
@@ -133,8 +134,8 @@ void set_lengths(Case& c, std::int64_t cost, Random& random) {
 unsigned draw_broadcast(Random& random) {
   // Full half of the time; key padding [batch, 1, 1, seq_k] often, for that is what models give.
   if (random.chance(0.5)) return kNoBroadcast;
-  const unsigned axes = random.chance(0.3) ? kOverHead | kOverRow
-                                           : static_cast<unsigned>(random.between(1, 15));
+  const unsigned axes =
+      random.chance(0.3) ? kOverHead | kOverRow : static_cast<unsigned>(random.between(1, 15));
   return axes | (random.chance(0.5) ? kByStride : 0u);
 }
 
@@ -236,8 +237,7 @@ Case covering_case(const Row& row, std::size_t index) {
 Row classify(const Case& c) {
   std::string head_dim = std::to_string(c.dim);
   if (c.dim == 192 && c.dim_v == 128) head_dim += "/128";
-  const std::string group =
-      c.head_k == 1 && c.head_q > 1 ? "mqa" : std::to_string(c.group());
+  const std::string group = c.head_k == 1 && c.head_q > 1 ? "mqa" : std::to_string(c.group());
   const Level alignment = !c.mask.alignment()                         ? "unset"
                           : *c.mask.alignment() == Alignment::TopLeft ? "top_left"
                                                                       : "bottom_right";

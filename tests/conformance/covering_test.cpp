@@ -24,8 +24,8 @@ TEST(Generator, CoversEveryLegalTriple) {
               static_cast<long long>(coverage.triples), static_cast<long long>(coverage.covered),
               static_cast<long long>(coverage.excluded));
   for (const std::string& reason : coverage.reasons) std::printf("  excluded %s\n", reason.c_str());
-  EXPECT_TRUE(coverage.missing.empty()) << coverage.missing.size() << " triples are missing, first "
-                                        << coverage.missing.front();
+  EXPECT_TRUE(coverage.missing.empty())
+      << coverage.missing.size() << " triples are missing, first " << coverage.missing.front();
   for (const std::string& reason : coverage.reasons) {
     EXPECT_EQ(reason.find("no reason"), std::string::npos) << reason;
   }

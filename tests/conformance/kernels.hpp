@@ -9,7 +9,8 @@
 
 namespace tessera::testing {
 
-/// A kernel by its dotted name. Which there are is read from the answer to a name that there is not.
+/// A kernel by its dotted name. Which there are is read from the answer to a name that there is
+/// not.
 struct Kernel {
   std::string name{};      ///< "forward.vector.avx512"
   std::string selector{};  ///< what TESSERA_KERNEL must be for it alone: "avx512"

@@ -15,15 +15,20 @@ constexpr Order kHsbd{Axis::head, Axis::seq, Axis::batch};
 constexpr Order kSbhd{Axis::seq, Axis::batch, Axis::head};
 constexpr Order kHbsd{Axis::head, Axis::batch, Axis::seq};
 
-std::int64_t Extents::*extent_of(Axis axis) {
-  return axis == Axis::batch ? &Extents::batch : axis == Axis::head ? &Extents::head : &Extents::seq;
+std::int64_t Extents::* extent_of(Axis axis) {
+  return axis == Axis::batch  ? &Extents::batch
+         : axis == Axis::head ? &Extents::head
+                              : &Extents::seq;
 }
 
-std::int64_t Strides::*stride_of(Axis axis) {
-  return axis == Axis::batch ? &Strides::batch : axis == Axis::head ? &Strides::head : &Strides::seq;
+std::int64_t Strides::* stride_of(Axis axis) {
+  return axis == Axis::batch  ? &Strides::batch
+         : axis == Axis::head ? &Strides::head
+                              : &Strides::seq;
 }
 
-// Strides of an array in that order, with `row_gap` elements behind each row and `gap` behind each block of rows.
+// Strides of an array in that order, with `row_gap` elements behind each row and `gap` behind each
+// block of rows.
 Strides strides(const Extents& extent, const Order& order, std::int64_t row_gap, std::int64_t gap) {
   Strides stride;
   std::int64_t step = extent.dim + row_gap;

@@ -1,5 +1,6 @@
 #pragma once
-/// Memory of a test: bytes on the host and the same on the device, reached through the public API alone.
+/// Memory of a test: bytes on the host and the same on the device, reached through the public API
+/// alone.
 
 #include <cstddef>
 #include <cstdint>
@@ -16,7 +17,8 @@ enum class Side : std::uint8_t { host, device };
 /// What memory is filled with before a test writes to it: NaN in every floating-point type.
 inline constexpr int kPoison = 0xff;
 
-/// A block of memory on both sides. The host's is poisoned; the device's holds what was last uploaded.
+/// A block of memory on both sides. The host's is poisoned; the device's holds what was last
+/// uploaded.
 class Block {
  public:
   explicit Block(std::size_t bytes);

@@ -105,7 +105,8 @@ Numbers prefix_sums(const std::vector<std::int64_t>& lengths, DType dtype) {
   return indices(sums, dtype);
 }
 
-// A score modifier [batch or segments, head_q, longest_q, longest_k], repeated along the axes of `broadcast`.
+// A score modifier [batch or segments, head_q, longest_q, longest_k], repeated along the axes of
+// `broadcast`.
 Slot score_slot(const Case& c, DType dtype, unsigned broadcast) {
   Extents extent{.batch = c.packed ? c.segments() : c.batch,
                  .head = c.head_q,
@@ -133,8 +134,11 @@ void make_modifiers(const Case& c, Operands& operands) {
   const std::int64_t batches = c.packed ? c.segments() : c.batch;
   if (c.alibi != Alibi::none) {
     const Extents extent{.batch = c.alibi == Alibi::per_batch ? batches : 1, .head = c.head_q};
-    operands.alibi_slopes = {block_of(extent.batch * extent.head, DType::fp32), DType::fp32, 0,
-                             extent, {.batch = extent.head, .head = 1}};
+    operands.alibi_slopes = {block_of(extent.batch * extent.head, DType::fp32),
+                             DType::fp32,
+                             0,
+                             extent,
+                             {.batch = extent.head, .head = 1}};
     Random random(c.fill ^ 0xa11b1u);
     operands.alibi_slopes.each([&](auto b, auto h, auto s, auto d) {
       const double slope = std::ldexp(0.5 + 0.5 * random.uniform(), -static_cast<int>(h % 7));
@@ -142,8 +146,7 @@ void make_modifiers(const Case& c, Operands& operands) {
     });
   }
   if (c.bias != Bias::none) {
-    operands.bias =
-        score_slot(c, c.bias == Bias::fp32 ? DType::fp32 : c.dtype, c.bias_broadcast);
+    operands.bias = score_slot(c, c.bias == Bias::fp32 ? DType::fp32 : c.dtype, c.bias_broadcast);
     fill(operands.bias, Random(c.fill ^ 0xb1a5u), Distribution::gaussian, Role::query);
   }
   if (c.boolean_mask) {
@@ -156,8 +159,8 @@ void make_modifiers(const Case& c, Operands& operands) {
     });
   }
   if (c.sinks) {
-    operands.sinks = {block_of(c.head_q, DType::fp32), DType::fp32, 0, {.head = c.head_q},
-                      {.head = 1}};
+    operands.sinks = {
+        block_of(c.head_q, DType::fp32), DType::fp32, 0, {.head = c.head_q}, {.head = 1}};
     fill(operands.sinks, Random(c.fill ^ 0x51cc5u), Distribution::gaussian, Role::query);
   }
 }
@@ -189,7 +192,8 @@ void make_tensors(const Case& c, Operands& operands) {
   fill(operands.value, Random(c.fill * 3 + 3), c.distribution, Role::value);
 }
 
-// `bytes` with every element of `slot` poisoned again: what is not poison then was written outside of the elements.
+// `bytes` with every element of `slot` poisoned again: what is not poison then was written outside
+// of the elements.
 bool damaged(const Slot& slot) {
   if (!slot) return false;
   std::vector<std::byte> bytes(slot.block->host(), slot.block->host() + slot.block->size());
@@ -233,8 +237,8 @@ Operands::Operands(const Case& c) {
     }
   }
   if (c.seed_on_device) {
-    seed_and_offset = indices({static_cast<std::int64_t>(c.seed), static_cast<std::int64_t>(c.offset)},
-                              DType::int64);
+    seed_and_offset = indices(
+        {static_cast<std::int64_t>(c.seed), static_cast<std::int64_t>(c.offset)}, DType::int64);
   } else {
     scalars.seed = c.seed;
     scalars.offset = c.offset;
@@ -260,8 +264,7 @@ Args Operands::args(Side side) const {
   args.cu_seqlens_q = cu_seqlens_q.input(side);
   args.cu_seqlens_k = cu_seqlens_k.input(side);
   if (seed_and_offset.block != nullptr) {
-    const auto* numbers =
-        static_cast<const std::uint64_t*>(seed_and_offset.block->data(side));
+    const auto* numbers = static_cast<const std::uint64_t*>(seed_and_offset.block->data(side));
     args.seed_device = numbers;
     args.offset_device = numbers + 1;
   }

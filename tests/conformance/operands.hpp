@@ -13,9 +13,9 @@
 
 namespace tessera::testing {
 
-/// Operands of a case, filled from its seed. Slots of keys, values and queries that no right answer depends on hold NaN:
-/// gaps between rows, keys outside [key_begin, key_end), rows from query_end on, what lies behind the last segment. A
-/// test may change anything before the case runs.
+/// Operands of a case, filled from its seed. Slots of keys, values and queries that no right answer
+/// depends on hold NaN: gaps between rows, keys outside [key_begin, key_end), rows from query_end
+/// on, what lies behind the last segment. A test may change anything before the case runs.
 class Operands {
  public:
   explicit Operands(const Case& c);
@@ -27,7 +27,8 @@ class Operands {
   /// Fills out and lse, gaps and guards included, with NaN on both sides.
   void poison_outputs();
   void download_outputs();
-  /// Bytes of out and lse that do not belong to an element and were written since `poison_outputs`. Empty text: none.
+  /// Bytes of out and lse that do not belong to an element and were written since `poison_outputs`.
+  /// Empty text: none.
   std::string damage() const;
   /// Bits of all elements of out and lse, in order.
   std::vector<std::uint8_t> result_bits() const;

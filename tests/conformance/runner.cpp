@@ -10,8 +10,8 @@
 namespace tessera::testing {
 namespace {
 
-// Seconds that the reference of a case may take. The limit is for people who add cases; the machine may be busy, so a
-// case fails only far beyond it, and after a second try.
+// Seconds that the reference of a case may take. The limit is for people who add cases; the machine
+// may be busy, so a case fails only far beyond it, and after a second try.
 constexpr double kAnswerLimit = 0.1;
 constexpr double kAnswerTolerance = 5;
 
@@ -46,8 +46,9 @@ bool holds_nan(const reference::Forward& ref) {
          std::any_of(ref.lse.begin(), ref.lse.end(), is_nan);
 }
 
-bool holds_nonzero(const reference::Forward& ref) {
-  return std::any_of(ref.out.begin(), ref.out.end(), [](double number) { return number != 0; });
+// `low` is rounded to the output type: is there a number that is not 0 even then?
+bool holds_nonzero(const reference::Forward& low) {
+  return std::any_of(low.out.begin(), low.out.end(), [](double number) { return number != 0; });
 }
 
 // A build made for short heads only says so; any other refusal of a legal problem is a failure.
@@ -135,7 +136,7 @@ class CaseRun {
   // A judge that lets zeros through would let anything through.
   void check_zeros(const Args& args) {
     judged_zeros_ = true;
-    if (case_.expects_nan || !holds_nonzero(answer_.ref)) return;
+    if (case_.expects_nan || !holds_nonzero(answer_.low)) return;
     operands_.out.each([&](auto b, auto h, auto s, auto d) { operands_.out.set(b, h, s, d, 0); });
     if (reference::judge(args, operands_.options, answer_.ref, answer_.low).pass) {
       fail("an output of zeros passes, too: the case tests nothing");
@@ -164,8 +165,8 @@ Execution execute_on(const Kernel& kernel, Operands& operands, Scratch scratch) 
     Args args = operands.args(Side::device);
     const Plan made = plan(describe(args, operands.options));
     if (made.kernel() != kernel.name && made.kernel() != "forward.empty") {
-      return {Status::failed, kernel.name + " was asked for and " + std::string(made.kernel()) +
-                                  " planned"};
+      return {Status::failed,
+              kernel.name + " was asked for and " + std::string(made.kernel()) + " planned"};
     }
     GuardedWorkspace workspace(scratch == Scratch::given ? made.workspace_size() : 0);
     if (scratch == Scratch::given) args.workspace = workspace.workspace();

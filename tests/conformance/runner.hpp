@@ -14,13 +14,16 @@
 
 namespace tessera::testing {
 
-/// What has been run: printed at the end, for a case that did not run must not pass for one that did.
+/// What has been run: printed at the end, for a case that did not run must not pass for one that
+/// did.
 struct Tally {
   std::int64_t cases = 0;
-  std::map<std::string, std::int64_t> runs{};         ///< a kernel's executions that were judged
-  std::map<std::string, std::int64_t> not_run{};      ///< cases that a kernel did not run, for the machine lacks it
-  std::map<std::string, std::int64_t> unsupported{};  ///< answers Unsupported where that is right, by what was asked
-  std::map<std::string, double> worst{};              ///< largest error ÷ allowed error of a kernel and type
+  std::map<std::string, std::int64_t> runs{};  ///< a kernel's executions that were judged
+  std::map<std::string, std::int64_t>
+      not_run{};  ///< cases that a kernel did not run, for the machine lacks it
+  std::map<std::string, std::int64_t>
+      unsupported{};  ///< answers Unsupported where that is right, by what was asked
+  std::map<std::string, double> worst{};  ///< largest error ÷ allowed error of a kernel and type
   std::map<std::string, std::string> worst_case{};
   std::int64_t answers_computed = 0;
   std::int64_t answers_read = 0;
@@ -39,17 +42,18 @@ struct Execution {
 
 enum class Scratch : std::uint8_t { none, given };
 
-/// Plans the operands' problem for one kernel and executes it on poisoned outputs, which are downloaded. Fails if memory
-/// around the outputs, or of a given workspace's surroundings, was written, or another kernel was planned.
+/// Plans the operands' problem for one kernel and executes it on poisoned outputs, which are
+/// downloaded. Fails if memory around the outputs, or of a given workspace's surroundings, was
+/// written, or another kernel was planned.
 Execution execute_on(const Kernel& kernel, Operands& operands, Scratch scratch = Scratch::none);
 
-/// Runs a case on every kernel, twice, the second time with a workspace of ours: both must give the same bits and pass
-/// the judge. Returns what is wrong, a text each; empty: all is well.
+/// Runs a case on every kernel, twice, the second time with a workspace of ours: both must give the
+/// same bits and pass the judge. Returns what is wrong, a text each; empty: all is well.
 std::vector<std::string> run(const Case& c, Operands& operands);
 
 /// The same with operands as the case describes them, after `edit` has changed some.
-std::vector<std::string> run(const Case& c,
-                             const std::function<void(Operands&)>& edit = [](Operands&) {});
+std::vector<std::string> run(
+    const Case& c, const std::function<void(Operands&)>& edit = [](Operands&) {});
 
 /// Calls `body(kernel)` for every kernel that this machine runs.
 void for_each_kernel(const std::function<void(const Kernel&)>& body);

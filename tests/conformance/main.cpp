@@ -1,0 +1,95 @@
+// Registers a test a case, and prints at the end what ran and what did not.
+
+#include <cstdio>
+#include <set>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "tests/conformance/covering.hpp"
+#include "tests/conformance/support.hpp"
+
+namespace tessera::testing {
+namespace {
+
+class CaseTest : public ::testing::Test {
+ public:
+  explicit CaseTest(Case c) : case_(std::move(c)) {}
+  void TestBody() override { expect_passes(case_); }
+
+ private:
+  Case case_;
+};
+
+// A name that is taken gets a number: two cases may differ in what a name does not say.
+std::string unique(const std::string& wanted, std::set<std::string>& taken) {
+  std::string name = wanted;
+  for (int i = 2; !taken.insert(name).second; ++i) name = wanted + "_" + std::to_string(i);
+  return name;
+}
+
+void register_covering_cases() {
+  std::set<std::string> taken;
+  const std::vector<Row> rows = covering_rows();
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Case c = covering_case(rows[i], i);
+    ::testing::RegisterTest("Covering", unique(name(c), taken).c_str(), nullptr, nullptr, __FILE__,
+                            __LINE__, [c]() -> CaseTest* { return new CaseTest(c); });
+  }
+}
+
+void print_counts(const char* title, const std::map<std::string, std::int64_t>& counts) {
+  std::printf("%s\n", title);
+  for (const auto& [what, count] : counts) {
+    std::printf("  %-44s %8lld\n", what.c_str(), static_cast<long long>(count));
+  }
+}
+
+std::int64_t total(const std::map<std::string, std::int64_t>& counts) {
+  std::int64_t sum = 0;
+  for (const auto& [what, count] : counts) sum += count;
+  return sum;
+}
+
+class Summary : public ::testing::Environment {
+ public:
+  void TearDown() override {
+    const Tally& t = tally();
+    std::printf("\n==== conformance: %lld forward cases ====\n", static_cast<long long>(t.cases));
+    print_counts("judged executions by kernel", t.runs);
+    print_counts("not run here, for this machine lacks the kernel", t.not_run);
+    for (const Kernel& kernel : kernels()) {
+      if (!kernel.runs) std::printf("  %s: %s\n", kernel.name.c_str(), kernel.why_not.c_str());
+    }
+    print_counts("Unsupported, as it should be", t.unsupported);
+    std::printf("largest error, as a share of what is allowed\n");
+    for (const auto& [key, worst] : t.worst) {
+      std::printf("  %-32s %6.3f  %s\n", key.c_str(), worst, t.worst_case.at(key).c_str());
+    }
+    std::printf("references: %lld computed, %lld read from %s; slowest %.3f s, %s\n",
+                static_cast<long long>(t.answers_computed), static_cast<long long>(t.answers_read),
+                answer_folder().c_str(), t.slowest_answer, t.slowest_case.c_str());
+    record("cases", t.cases);
+    record("executions", total(t.runs));
+    record("not_run_here", total(t.not_run));
+    record("unsupported", total(t.unsupported));
+    for (const auto& [kernel, count] : t.runs) record("executions." + kernel, count);
+    for (const auto& [kernel, count] : t.not_run) record("not_run_here." + kernel, count);
+  }
+
+ private:
+  // Into the JSON or XML that --gtest_output writes.
+  static void record(const std::string& key, std::int64_t count) {
+    ::testing::Test::RecordProperty(key, std::to_string(count));
+  }
+};
+
+}  // namespace
+}  // namespace tessera::testing
+
+int main(int argc, char** argv) {
+  ::testing::InitGoogleTest(&argc, argv);
+  tessera::testing::register_covering_cases();
+  ::testing::AddGlobalTestEnvironment(new tessera::testing::Summary);
+  return RUN_ALL_TESTS();
+}

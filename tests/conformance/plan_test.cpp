@@ -1,0 +1,219 @@
+// One plan for many calls, many plans side by side.
+
+#include <vector>
+
+#include <tessera/attention.hpp>
+#include <tessera/plan.hpp>
+#include <tessera/stream.hpp>
+
+#include "tests/conformance/support.hpp"
+
+namespace tessera::testing {
+namespace {
+
+// Executes a plan on operands and judges the result.
+void expect_plan_serves(const Plan& made, Operands& operands, const Kernel& kernel) {
+  operands.upload();
+  operands.poison_outputs();
+  execute(made, operands.args(Side::device));
+  Stream().synchronize();
+  operands.download_outputs();
+  EXPECT_EQ(operands.damage(), "");
+  const Answer right = answer(operands);
+  const auto verdict =
+      reference::judge(operands.args(Side::host), operands.options, right.ref, right.low);
+  EXPECT_TRUE(verdict.pass) << kernel.name << ": " << verdict.text;
+  ++tally().runs[kernel.name];
+}
+
+TEST(Plans, ServeOtherDataScaleSoftcapAndSeed) {
+  for (const DType dtype : kTypes) {
+    for_each_kernel([&](const Kernel& kernel) {
+      const OnlyKernel only(kernel.selector);
+      Case c{.label = "reuse",
+             .dtype = dtype,
+             .batch = 2,
+             .head_q = 2,
+             .head_k = 1,
+             .seq_q = 65,
+             .seq_k = 130,
+             .mask = Mask::causal(Alignment::BottomRight),
+             .scale = 0.125f,
+             .softcap = 3,
+             .alibi = Alibi::per_head,
+             .sinks = true,
+             .dropout = 0.25,
+             .seed = 1};
+      c.key_end = {130, 70};
+      Operands first(c);
+      const Plan made = plan(describe(first.args(Side::device), first.options));
+      expect_plan_serves(made, first, kernel);
+      for (int call = 0; call < 4; ++call) {
+        c.fill += 1;
+        c.scale = call == 1 ? std::optional<float>{}
+                            : std::optional<float>{-0.5f * static_cast<float>(call)};
+        c.softcap *= 2;
+        c.seed += 7;
+        c.offset += std::uint64_t{1} << 33;
+        c.key_end = {60 + call, 130};
+        Operands other(c);
+        expect_plan_serves(made, other, kernel);
+      }
+      expect_plan_serves(made, first, kernel);
+    });
+  }
+}
+
+TEST(Plans, ServeOtherPackedLengths) {
+  for_each_kernel([&](const Kernel& kernel) {
+    const OnlyKernel only(kernel.selector);
+    Case c{.label = "reuse_packed",
+           .dtype = DType::bf16,
+           .head_q = 4,
+           .head_k = 2,
+           .mask = Mask::causal(Alignment::BottomRight),
+           .layout = Layout::bshd,
+           .packed = true,
+           .lengths_q = {70, 0, 30},
+           .lengths_k = {20, 60, 70},
+           .states_maximum = false};
+    Operands first(c);
+    const Plan made = plan(describe(first.args(Side::device), first.options));
+    expect_plan_serves(made, first, kernel);
+    c.lengths_q = {1, 98, 1};
+    c.lengths_k = {0, 150, 0};
+    Operands second(c);
+    expect_plan_serves(made, second, kernel);
+    c.lengths_q = {0, 0, 100};
+    c.lengths_k = {149, 1, 0};
+    Operands third(c);
+    expect_plan_serves(made, third, kernel);
+  });
+}
+
+std::vector<Case> assorted() {
+  return {{.label = "small", .dtype = DType::fp32, .seq_q = 16, .seq_k = 16, .dim = 8, .dim_v = 8},
+          {.label = "wide",
+           .dtype = DType::bf16,
+           .head_q = 2,
+           .head_k = 1,
+           .seq_q = 65,
+           .seq_k = 257,
+           .dim = 128,
+           .dim_v = 128,
+           .mask = Mask::causal(Alignment::BottomRight)},
+          {.label = "general",
+           .dtype = DType::fp16,
+           .batch = 2,
+           .head_q = 3,
+           .head_k = 3,
+           .seq_q = 33,
+           .seq_k = 127,
+           .dim = 72,
+           .dim_v = 72,
+           .softcap = 4,
+           .bias = Bias::fp32,
+           .dropout = 0.5,
+           .seed = 3},
+          {.label = "packed",
+           .dtype = DType::bf16,
+           .layout = Layout::bshd,
+           .packed = true,
+           .lengths_q = {3, 65, 0},
+           .lengths_k = {9, 65, 4}}};
+}
+
+TEST(Plans, Interleaved) {
+  for_each_kernel([&](const Kernel& kernel) {
+    const OnlyKernel only(kernel.selector);
+    std::vector<Operands> operands;
+    std::vector<Plan> plans;
+    std::vector<std::vector<std::uint8_t>> alone;
+    for (const Case& c : assorted()) {
+      operands.emplace_back(c);
+      plans.push_back(plan(describe(operands.back().args(Side::device), operands.back().options)));
+      expect_plan_serves(plans.back(), operands.back(), kernel);
+      alone.push_back(operands.back().result_bits());
+    }
+    for (std::size_t step = 0; step < 24; ++step) {
+      const std::size_t i = step * 7 % plans.size() ^ (step / 4 % 2);
+      operands[i].poison_outputs();
+      execute(plans[i], operands[i].args(Side::device));
+      Stream().synchronize();
+      operands[i].download_outputs();
+      EXPECT_EQ(operands[i].result_bits(), alone[i]) << kernel.name << " plan " << i;
+    }
+  });
+}
+
+TEST(Plans, OutHasTheSameBitsWithAndWithoutLse) {
+  for (const DType dtype : kTypes) {
+    for (const bool general : {false, true}) {
+      Case c{.label = "lse",
+             .dtype = dtype,
+             .batch = 2,
+             .head_q = 4,
+             .head_k = 2,
+             .seq_q = 65,
+             .seq_k = 130,
+             .mask = Mask::causal(Alignment::BottomRight),
+             .sinks = general};
+      Operands with(c);
+      c.lse = false;
+      Operands without(c);
+      without.upload();
+      on_each_kernel(with, [&](const Kernel& kernel) {
+        ASSERT_EQ(execute_on(kernel, without).status, Execution::Status::done);
+        std::vector<std::uint8_t> bits = with.result_bits();
+        bits.resize(without.result_bits().size());  // out comes first
+        EXPECT_EQ(bits, without.result_bits()) << kernel.name;
+      });
+    }
+  }
+}
+
+TEST(Plans, ForwardIsPlanAndExecute) {
+  for (const Case& c : assorted()) {
+    Operands operands(c);
+    operands.upload();
+    const Args args = operands.args(Side::device);
+    operands.poison_outputs();
+    execute(plan(describe(args, operands.options)), args);
+    Stream().synchronize();
+    operands.download_outputs();
+    const std::vector<std::uint8_t> bits = operands.result_bits();
+    operands.poison_outputs();
+    forward(args, operands.options);
+    Stream().synchronize();
+    operands.download_outputs();
+    EXPECT_EQ(operands.result_bits(), bits) << name(c);
+  }
+}
+
+TEST(Plans, ReportTheRealisedDropout) {
+  for (const auto& [asked, realised] : std::initializer_list<std::pair<double, double>>{
+           {0.0, 0.0},
+           {0.1, 6554.0 / 65536},
+           {0.5, 0.5},
+           {1.0, 1.0},
+           {1e-9, 0.0},
+           {1.5 / 65536, 2.0 / 65536},
+           {2.5 / 65536, 2.0 / 65536}}) {  // ties to even
+    Problem problem = plainest_problem();
+    problem.options.dropout = asked;
+    EXPECT_EQ(plan(problem).realised_dropout(), realised) << asked;
+  }
+}
+
+TEST(Plans, NameTheirKernelInTheDescription) {
+  for_each_kernel([](const Kernel& kernel) {
+    const OnlyKernel only(kernel.selector);
+    const Plan made = plan(plainest_problem());
+    EXPECT_EQ(made.kernel(), kernel.name);
+    EXPECT_NE(made.describe().find(kernel.name), std::string::npos) << made.describe();
+    EXPECT_GE(made.splits(), 1);
+  });
+}
+
+}  // namespace
+}  // namespace tessera::testing

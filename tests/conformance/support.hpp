@@ -1,0 +1,69 @@
+#pragma once
+/// What the test files share.
+
+#include <array>
+#include <cmath>
+#include <cstdint>
+#include <functional>
+#include <limits>
+
+#include <gtest/gtest.h>
+
+#include "tests/conformance/runner.hpp"
+
+namespace tessera::testing {
+
+inline constexpr std::array kTypes{DType::fp32, DType::fp16, DType::bf16};
+inline constexpr std::array kAlignments{Alignment::TopLeft, Alignment::BottomRight};
+inline constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
+inline constexpr double kInfinity = std::numeric_limits<double>::infinity();
+
+/// The most negative finite number of a type.
+inline double lowest(DType dtype) {
+  switch (dtype) {
+    case DType::fp16:
+      return -65504.0;
+    case DType::bf16:
+      return -0x1.fep127;
+    default:
+      return static_cast<double>(std::numeric_limits<float>::lowest());
+  }
+}
+
+/// Runs the case on every kernel; what is wrong becomes a failure of the test.
+inline void expect_passes(
+    const Case& c, const std::function<void(Operands&)>& edit = [](Operands&) {}) {
+  for (const std::string& text : run(c, edit)) ADD_FAILURE() << text;
+}
+
+/// Executes on every kernel that runs here, then calls `check` with the outputs downloaded.
+inline void on_each_kernel(Operands& operands, const std::function<void(const Kernel&)>& check) {
+  operands.upload();
+  for_each_kernel([&](const Kernel& kernel) {
+    const Execution done = execute_on(kernel, operands);
+    ASSERT_EQ(done.status, Execution::Status::done) << done.text;
+    ++tally().runs[kernel.name];
+    check(kernel);
+  });
+}
+
+/// Overwrites rows [begin, end) of one head.
+inline void set_rows(const Slot& slot, std::int64_t batch, std::int64_t head, std::int64_t begin,
+                     std::int64_t end, double number) {
+  for (std::int64_t s = begin; s < end; ++s) {
+    for (std::int64_t d = 0; d < slot.extent.dim; ++d) slot.set(batch, head, s, d, number);
+  }
+}
+
+/// Overwrites everything.
+inline void set_all(const Slot& slot, double number) {
+  slot.each([&](auto b, auto h, auto s, auto d) { slot.set(b, h, s, d, number); });
+}
+
+/// Multiplies everything.
+inline void multiply_all(const Slot& slot, double factor) {
+  slot.each(
+      [&](auto b, auto h, auto s, auto d) { slot.set(b, h, s, d, factor * slot.get(b, h, s, d)); });
+}
+
+}  // namespace tessera::testing

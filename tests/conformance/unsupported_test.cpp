@@ -1,0 +1,167 @@
+// What this version does not do is a table: each entry answers Unsupported, says what works, and
+// writes nothing.
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include <tessera/attention.hpp>
+#include <tessera/error.hpp>
+#include <tessera/info.hpp>
+#include <tessera/plan.hpp>
+
+#include "tests/conformance/support.hpp"
+
+namespace tessera::testing {
+namespace {
+
+struct Entry {
+  std::string what;
+  std::string says;  // a part of the text
+  std::function<void(Problem&)> ask;
+};
+
+void set_dim(Problem& problem, std::int64_t dim) {
+  for (TensorSpec* spec : {&problem.query, &problem.key}) {
+    spec->extent.dim = dim;
+    spec->stride = bhsd_strides(spec->extent);
+  }
+}
+
+void set_dim_v(Problem& problem, std::int64_t dim) {
+  for (TensorSpec* spec : {&problem.value, &problem.out}) {
+    spec->extent.dim = dim;
+    spec->stride = bhsd_strides(spec->extent);
+  }
+}
+
+void set_type(Problem& problem, DType dtype) {
+  for (TensorSpec* spec : {&problem.query, &problem.key, &problem.value, &problem.out}) {
+    spec->dtype = dtype;
+  }
+}
+
+std::vector<Entry> table() {
+  std::vector<Entry> entries{
+      {"backward", "forward", [](Problem& p) { p.operation = Operation::backward; }},
+      {"decode", "forward", [](Problem& p) { p.operation = Operation::decode; }},
+      {"paged keys and values", "paged", [](Problem& p) { p.paged = true; }},
+      {"batch_invariant", "batch_invariant", [](Problem& p) { p.options.batch_invariant = true; }},
+      {"Accumulate::fp16", "Accumulate::fp32",
+       [](Problem& p) {
+         set_type(p, DType::fp16);
+         p.options.accumulate = Accumulate::fp16;
+       }},
+      {"rows beyond dropout's counter", "2^32",
+       [](Problem& p) {
+         p.options.dropout = 0.5;
+         for (TensorSpec* spec : {&p.query, &p.out}) {
+           spec->extent.seq = std::int64_t{1} << 32;
+           spec->stride = bhsd_strides(spec->extent);
+         }
+       }},
+  };
+  for (const std::int64_t dim : {1, 4, 7, 12, 63, 65, 100, 257, 264, 320, 504, 520, 576, 1024}) {
+    entries.push_back(
+        {"head dimension " + std::to_string(dim), "multiples of 8", [dim](Problem& p) {
+           set_dim(p, dim);
+           set_dim_v(p, dim);
+         }});
+    entries.push_back({"value's head dimension " + std::to_string(dim), "multiples of 8",
+                       [dim](Problem& p) { set_dim_v(p, dim); }});
+  }
+  return entries;
+}
+
+TEST(Unsupported, TheTable) {
+  for (const Entry& entry : table()) {
+    for (const DType dtype : kTypes) {
+      Problem problem = plainest_problem();
+      set_type(problem, dtype);
+      entry.ask(problem);
+      SCOPED_TRACE(entry.what + " " + std::string(to_string(problem.query.dtype)));
+      const Support support = supports(problem);
+      EXPECT_EQ(support.status, Support::Status::Unsupported) << support.reason;
+      EXPECT_FALSE(support);
+      EXPECT_NE(support.reason.find(entry.says), std::string::npos) << support.reason;
+      try {
+        plan(problem);
+        ADD_FAILURE() << "was planned";
+      } catch (const tessera::Unsupported& error) {
+        EXPECT_EQ(support.reason, error.what());
+        ++tally().unsupported[entry.what];
+      } catch (const std::exception& error) {
+        ADD_FAILURE() << "not Unsupported: " << error.what();
+      }
+    }
+  }
+}
+
+TEST(Unsupported, WritesNothing) {
+  Case c{.label = "refused", .dtype = DType::fp16, .seq_q = 17, .seq_k = 33};
+  const auto refuse = [&](const char* what, const std::function<void(Options&)>& ask) {
+    Operands operands(c);
+    ask(operands.options);
+    operands.upload();
+    operands.poison_outputs();
+    EXPECT_THROW(forward(operands.args(Side::device), operands.options), tessera::Unsupported)
+        << what;
+    operands.download_outputs();
+    for (const std::uint8_t byte : operands.result_bits()) ASSERT_EQ(byte, kPoison) << what;
+    EXPECT_EQ(operands.damage(), "") << what;
+  };
+  refuse("Accumulate::fp16", [](Options& options) { options.accumulate = Accumulate::fp16; });
+  refuse("batch_invariant", [](Options& options) { options.batch_invariant = true; });
+  c.dim = 264;
+  refuse("head dimension", [](Options&) {});
+}
+
+TEST(Unsupported, HeadDimensionAboveTheLargestBuilt) {
+  const std::int64_t largest = largest_head_dim();
+  if (largest >= 512) GTEST_SKIP() << "this build has every head dimension there is";
+  Problem problem = plainest_problem();
+  set_dim(problem, 512);
+  set_dim_v(problem, 512);
+  const Support support = supports(problem);
+  if (support) GTEST_SKIP() << "a kernel of this build has no limit";
+  EXPECT_EQ(support.status, Support::Status::Unsupported);
+  EXPECT_NE(support.reason.find(std::to_string(largest)), std::string::npos) << support.reason;
+}
+
+TEST(Unsupported, KernelThatIsNotThere) {
+  const OnlyKernel only("no_such_kernel");
+  const Support support = supports(plainest_problem());
+  EXPECT_EQ(support.status, Support::Status::Unsupported);
+  EXPECT_NE(support.reason.find("no_such_kernel"), std::string::npos) << support.reason;
+  for (const Kernel& kernel : kernels()) {
+    EXPECT_NE(support.reason.find(kernel.name), std::string::npos) << support.reason;
+  }
+}
+
+TEST(Kernels, TheOnesOfThisBackendAreThere) {
+  std::vector<std::string> names;
+  for (const Kernel& kernel : kernels()) names.push_back(kernel.name);
+  const std::string backend(build_info().backend);
+  ASSERT_FALSE(names.empty());
+  if (backend != "kokkos") return;
+  const auto has = [&](const std::string& name) {
+    return std::find_if(kernels().begin(), kernels().end(), [&](const Kernel& kernel) {
+             return kernel.name == name && kernel.runs;
+           }) != kernels().end();
+  };
+  EXPECT_TRUE(has("forward.generic")) << "runs wherever Kokkos does";
+  if (host_memory_is_device_memory()) {
+    EXPECT_TRUE(has("forward.vector.portable")) << "runs on any host";
+  }
+#if defined(__x86_64__)
+  if (host_memory_is_device_memory()) {
+    EXPECT_EQ(has("forward.vector.avx512"), __builtin_cpu_supports("avx512f") != 0);
+    EXPECT_EQ(has("forward.vector.avx2"),
+              __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0);
+  }
+#endif
+}
+
+}  // namespace
+}  // namespace tessera::testing

@@ -1,0 +1,258 @@
+// Numbers that break softmax: NaN and infinity where they may and may not show, and scores far from
+// 0.
+
+#include "tests/conformance/support.hpp"
+
+namespace tessera::testing {
+namespace {
+
+// Puts `number` into every key and value row that nobody may see.
+void spoil_rows(const Slot& slot, std::int64_t begin, std::int64_t end, double number) {
+  for (std::int64_t b = 0; b < slot.extent.batch; ++b) {
+    for (std::int64_t h = 0; h < slot.extent.head; ++h) set_rows(slot, b, h, begin, end, number);
+  }
+}
+
+TEST(Values, PaddingReachesNobody) {
+  for (const DType dtype : kTypes) {
+    for (const double number : {kNan, kInfinity, -kInfinity}) {
+      for (const std::int64_t end : {1, 63, 64, 65, 100, 127}) {
+        const Case c{.label = "padding",
+                     .dtype = dtype,
+                     .batch = 2,
+                     .head_q = 2,
+                     .head_k = 1,
+                     .seq_q = 65,
+                     .seq_k = 130,
+                     .dim = 40,
+                     .dim_v = 40,
+                     .key_begin = {1, static_cast<std::int32_t>(end - 1)},
+                     .key_end = {static_cast<std::int32_t>(end), static_cast<std::int32_t>(end)}};
+        expect_passes(c, [&](Operands& o) {
+          for (const Slot* slot : {&o.key, &o.value}) {
+            set_rows(*slot, 0, 0, 0, 1, number);
+            spoil_rows(*slot, end, 130, number);
+            set_rows(*slot, 1, 0, 0, end - 1, number);
+          }
+        });
+      }
+    }
+  }
+}
+
+TEST(Values, BehindTheLastElementReachesNobody) {
+  // The memory after the last key holds NaN in every case that does not end exactly there; here
+  // infinity.
+  for (const DType dtype : kTypes) {
+    expect_passes(
+        {.label = "behind", .dtype = dtype, .seq_q = 33, .seq_k = 67, .dim = 40, .dim_v = 40},
+        [](Operands& o) {
+          for (const Slot* slot : {&o.key, &o.value}) {
+            Slot behind = *slot;
+            behind.offset += 67 * 40;
+            behind.extent = {.dim = 60};
+            set_all(behind, kInfinity);
+          }
+        });
+  }
+}
+
+TEST(Values, MaskedKeysReachNobody) {
+  // The key is inside the length and hidden from some rows or all: by causality, window, boolean
+  // mask or bias.
+  for (const DType dtype : kTypes) {
+    for (const double number : {kNan, kInfinity}) {
+      // Nobody sees key 129 of 130 but the last row, which shows it.
+      const Case causal{.label = "masked_key",
+                        .dtype = dtype,
+                        .seq_q = 130,
+                        .seq_k = 130,
+                        .mask = Mask::causal(Alignment::TopLeft),
+                        .expects_nan = true};
+      expect_passes(causal, [&](Operands& o) { set_rows(o.key, 0, 0, 129, 130, number); });
+      const Case boolean{.label = "masked_key",
+                         .dtype = dtype,
+                         .head_q = 2,
+                         .head_k = 2,
+                         .seq_q = 65,
+                         .seq_k = 130,
+                         .boolean_mask = true};
+      expect_passes(boolean, [&](Operands& o) {
+        for (const std::int64_t key : {0, 63, 64, 129}) {
+          set_rows(o.key, 0, 0, key, key + 1, number);
+          for (std::int64_t row = 0; row < 65; ++row) o.boolean_mask.set(0, 0, row, key, 0);
+        }
+      });
+      const Case bias{
+          .label = "masked_key", .dtype = dtype, .seq_q = 65, .seq_k = 130, .bias = Bias::fp32};
+      expect_passes(bias, [&](Operands& o) {
+        o.key.set(0, 0, 64, 3, 1);
+        for (std::int64_t row = 0; row < 65; ++row) o.bias.set(0, 0, row, 64, -kInfinity);
+      });
+    }
+  }
+}
+
+TEST(Values, NaNThatIsSeenShows) {
+  for (const DType dtype : kTypes) {
+    const Case c{.label = "seen",
+                 .dtype = dtype,
+                 .batch = 2,
+                 .head_q = 2,
+                 .head_k = 1,
+                 .seq_q = 70,
+                 .seq_k = 130,
+                 .expects_nan = true};
+    expect_passes(c, [](Operands& o) { set_rows(o.query, 0, 1, 13, 14, kNan); });
+    expect_passes(c, [](Operands& o) { o.query.set(1, 0, 69, 5, kNan); });
+    expect_passes(c, [](Operands& o) { o.key.set(0, 0, 77, 5, kNan); });
+    expect_passes(c, [](Operands& o) { o.value.set(0, 0, 129, 63, kNan); });
+    expect_passes(c, [](Operands& o) { set_all(o.query, kNan); });
+    Case general = c;
+    general.softcap = 10;
+    general.sinks = true;
+    expect_passes(general, [](Operands& o) { o.query.set(1, 0, 69, 5, kNan); });
+    general.bias = Bias::fp32;
+    expect_passes(general, [](Operands& o) { o.bias.set(1, 1, 3, 100, kNan); });
+  }
+}
+
+TEST(Values, ScoreOfPlusInfinity) {
+  // inf − inf is NaN in the row that sees it, and in no other.
+  for (const DType dtype : kTypes) {
+    expect_passes({.label = "plus_infinity",
+                   .dtype = dtype,
+                   .seq_q = 33,
+                   .seq_k = 100,
+                   .bias = Bias::fp32,
+                   .expects_nan = true},
+                  [](Operands& o) { o.bias.set(0, 0, 7, 64, kInfinity); });
+  }
+}
+
+TEST(Values, ScoreOfMinusInfinityFromData) {
+  // A product of −inf hides the key as a mask would; with nothing else in the row it sees nothing.
+  expect_passes({.label = "minus_infinity", .dtype = DType::fp32, .seq_q = 33, .seq_k = 100},
+                [](Operands& o) {
+                  for (std::int64_t row = 0; row < 33; ++row) o.query.set(0, 0, row, 0, 1);
+                  o.key.set(0, 0, 64, 0, -kInfinity);
+                });
+}
+
+TEST(Values, ScoresFarFromZero) {
+  for (const DType dtype : kTypes) {
+    for (const double level : {-1e6, -6e4, -1e4, 1e4, 6e4, 1e6}) {
+      // All scores near `level`: a finite sentinel would hide them.
+      const double key_level = level / 64;
+      expect_passes({.label = "far",
+                     .dtype = dtype,
+                     .seq_q = 65,
+                     .seq_k = 130,
+                     .dim = 64,
+                     .dim_v = 64,
+                     .mask = Mask::causal(Alignment::BottomRight),
+                     .scale = 1.0f,
+                     .distribution = Distribution::integers},
+                    [&](Operands& o) {
+                      o.query.each([&](auto b, auto h, auto s, auto d) {
+                        if (d == 0) o.query.set(b, h, s, d, 64);
+                      });
+                      o.key.each([&](auto b, auto h, auto s, auto d) {
+                        o.key.set(b, h, s, d, d == 0 ? key_level : 0.03125 * o.key.get(b, h, s, d));
+                      });
+                    });
+    }
+    expect_passes({.label = "far_bias",
+                   .dtype = dtype,
+                   .head_q = 2,
+                   .head_k = 2,
+                   .seq_q = 65,
+                   .seq_k = 130,
+                   .bias = Bias::fp32},
+                  [](Operands& o) {
+                    o.bias.each([&](auto b, auto h, auto s, auto d) {
+                      o.bias.set(b, h, s, d, o.bias.get(b, h, s, d) + (h == 0 ? -3e5 : 3e5));
+                    });
+                  });
+  }
+}
+
+TEST(Values, ScoresThatOverflowBase2) {
+  // Scores near ±3e38: times log2(e) they leave fp32.
+  for (const double size : {-3e38, 3e38, -2.4e38, 2.4e38}) {
+    expect_passes(
+        {.label = "base2", .dtype = DType::fp32, .seq_q = 33, .seq_k = 130, .bias = Bias::fp32},
+        [&](Operands& o) { set_all(o.bias, size); });
+  }
+}
+
+TEST(Values, LargeSpread) {
+  for (const DType dtype : kTypes) {
+    for (const float scale : {1.0f, 8.0f, 100.0f}) {
+      expect_passes({.label = "spread",
+                     .dtype = dtype,
+                     .head_q = 2,
+                     .head_k = 2,
+                     .seq_q = 65,
+                     .seq_k = 257,
+                     .mask = Mask::causal(Alignment::BottomRight),
+                     .scale = scale,
+                     .distribution = Distribution::large});
+    }
+  }
+}
+
+TEST(Values, ScaleZeroAndNegative) {
+  for (const DType dtype : kTypes) {
+    for (const float scale : {0.0f, -0.125f, -1.0f, 1e-30f, -0.0f}) {
+      expect_passes({.label = "scale",
+                     .dtype = dtype,
+                     .head_q = 2,
+                     .head_k = 1,
+                     .seq_q = 65,
+                     .seq_k = 130,
+                     .mask = Mask::causal(Alignment::BottomRight),
+                     .scale = scale});
+      expect_passes({.label = "scale",
+                     .dtype = dtype,
+                     .head_q = 2,
+                     .head_k = 1,
+                     .seq_q = 65,
+                     .seq_k = 130,
+                     .scale = scale,
+                     .softcap = 2,
+                     .sinks = true});
+    }
+  }
+}
+
+TEST(Values, SubnormalAndTinyNumbers) {
+  expect_passes({.label = "tiny", .dtype = DType::fp32, .seq_q = 33, .seq_k = 65, .scale = 1.0f},
+                [](Operands& o) {
+                  multiply_all(o.query, 1e-20);
+                  multiply_all(o.value, 1e-30);
+                });
+  expect_passes({.label = "tiny", .dtype = DType::fp16, .seq_q = 33, .seq_k = 65},
+                [](Operands& o) { multiply_all(o.value, 0x1p-20); });
+}
+
+TEST(Values, LargestFiniteValues) {
+  for (const DType dtype : kTypes) {
+    // fp16 has room above it in the accumulator; sums of the others must stay below the largest
+    // number.
+    const double share = dtype == DType::fp16 ? 1.0 : 1.0 / 66;
+    expect_passes({.label = "largest",
+                   .dtype = dtype,
+                   .seq_q = 33,
+                   .seq_k = 65,
+                   .distribution = Distribution::integers},
+                  [&](Operands& o) {
+                    o.value.each([&](auto b, auto h, auto s, auto d) {
+                      o.value.set(b, h, s, d, o.value.get(b, h, s, d) / 8 * share * -lowest(dtype));
+                    });
+                  });
+  }
+}
+
+}  // namespace
+}  // namespace tessera::testing
