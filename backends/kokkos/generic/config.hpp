@@ -49,4 +49,18 @@ struct Scratch {
   }
 };
 
+// Neighbouring numbers that one lane computes at once: a float on a device, a vector register on a
+// host, spelled out because host compilers else vectorise along the wrong loop.
+template <int kWidth>
+struct Pack {
+  using Part = float __attribute__((vector_size(16)));
+  static constexpr int kPart = 4;
+  static_assert(kWidth % kPart == 0);
+};
+template <>
+struct Pack<1> {
+  using Part = float;
+  static constexpr int kPart = 1;
+};
+
 }  // namespace tessera::kokkos::generic

@@ -73,6 +73,30 @@ class ForwardKernel {
     bool whole = false;  // every row sees every key
   };
 
+  using Part = typename Pack<kWidth>::Part;
+  static constexpr int kPart = Pack<kWidth>::kPart;
+  static constexpr int kParts = kWidth / kPart;
+
+  TESSERA_FN static void load(const float* from, Part (&to)[kParts]) {
+    TESSERA_UNROLL
+    for (int p = 0; p < kParts; ++p) __builtin_memcpy(&to[p], from + p * kPart, sizeof to[p]);
+  }
+  TESSERA_FN static void store(const Part (&from)[kParts], float* to) {
+    TESSERA_UNROLL
+    for (int p = 0; p < kParts; ++p) __builtin_memcpy(to + p * kPart, &from[p], sizeof from[p]);
+  }
+  // One step of kGroup dot products' kWidth neighbours: sum[i] += left[i · stride] · right.
+  TESSERA_FN static void add_products(const float* left, int stride, const float* right,
+                                      Part (&sum)[kGroup][kParts]) {
+    Part neighbours[kParts];
+    load(right, neighbours);
+    TESSERA_UNROLL
+    for (int i = 0; i < kGroup; ++i) {
+      TESSERA_UNROLL
+      for (int p = 0; p < kParts; ++p) sum[i][p] += left[i * stride] * neighbours[p];
+    }
+  }
+
   template <class Void>
   KOKKOS_FUNCTION static auto at(const kernel::Operand<Void>& operand, Index batch, Index head,
                                  Index seq) {
@@ -226,17 +250,10 @@ KOKKOS_FUNCTION void ForwardKernel<Element, kWidth>::multiply(const Member& team
     float* const score = b.score + group * kGroup * kKeys;
     Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, first, last), [&](int chunk) {
       const float* const key = b.tile + chunk * kWidth;
-      float sum[kGroup][kWidth] = {};
-      for (int d = 0; d < dim; ++d) {
-        TESSERA_UNROLL
-        for (int i = 0; i < kGroup; ++i) {
-          TESSERA_UNROLL
-          for (int j = 0; j < kWidth; ++j) sum[i][j] += query[i * dim + d] * key[d * kKeys + j];
-        }
-      }
-      for (int i = 0; i < kGroup; ++i) {
-        for (int j = 0; j < kWidth; ++j) score[i * kKeys + chunk * kWidth + j] = sum[i][j];
-      }
+      Part sum[kGroup][kParts] = {};
+      for (int d = 0; d < dim; ++d) add_products(query + d, dim, key + d * kKeys, sum);
+      TESSERA_UNROLL
+      for (int i = 0; i < kGroup; ++i) store(sum[i], score + i * kKeys + chunk * kWidth);
     });
   });
 }
@@ -332,21 +349,17 @@ KOKKOS_FUNCTION void ForwardKernel<Element, kWidth>::accumulate(const Member& te
     Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, dim_v / kWidth), [&](int chunk) {
       const float* const value = b.tile + chunk * kWidth;
       float* const out = b.out + group * kGroup * dim_v + chunk * kWidth;
-      float sum[kGroup][kWidth];
+      Part sum[kGroup][kParts];
+      TESSERA_UNROLL
       for (int i = 0; i < kGroup; ++i) {
-        for (int d = 0; d < kWidth; ++d) sum[i][d] = out[i * dim_v + d] * factor[i];
-      }
-      for (int j = step.from; j < step.to; ++j) {
+        load(out + i * dim_v, sum[i]);
         TESSERA_UNROLL
-        for (int i = 0; i < kGroup; ++i) {
-          TESSERA_UNROLL
-          for (int d = 0; d < kWidth; ++d)
-            sum[i][d] += weight[i * kKeys + j] * value[j * dim_v + d];
-        }
+        for (int p = 0; p < kParts; ++p) sum[i][p] *= factor[i];
       }
-      for (int i = 0; i < kGroup; ++i) {
-        for (int d = 0; d < kWidth; ++d) out[i * dim_v + d] = sum[i][d];
-      }
+      for (int j = step.from; j < step.to; ++j)
+        add_products(weight + j, kKeys, value + j * dim_v, sum);
+      TESSERA_UNROLL
+      for (int i = 0; i < kGroup; ++i) store(sum[i], out + i * dim_v);
     });
   });
 }
