@@ -22,12 +22,18 @@ struct Steps {
 
   Steps(const Extents& extent, const Strides& stride, std::int64_t unit) {
     for (const Axis& axis : kAxes) {
-      if (extent.*axis.extent > 1) storage[size++] = {extent.*axis.extent, stride.*axis.stride * unit};
+      if (extent.*axis.extent > 1) insert({extent.*axis.extent, stride.*axis.stride * unit});
     }
-    std::sort(storage.begin(), storage.begin() + size,
-              [](const Step& a, const Step& b) { return a.stride < b.stride; });
   }
   std::span<const Step> view() const { return {storage.data(), size}; }
+
+ private:
+  // In order: g++ 12 takes std::sort of so short an array for an access out of bounds.
+  void insert(const Step& step) {
+    std::size_t at = size++;
+    for (; at > 0 && storage[at - 1].stride > step.stride; --at) storage[at] = storage[at - 1];
+    storage[at] = step;
+  }
 };
 
 // A multiple of `stride`, the factor within [low, high].
@@ -40,8 +46,9 @@ struct Term {
 Wide floor_div(Wide a, Wide b) { return a / b - (a % b != 0 && a < 0 ? 1 : 0); }  // b > 0
 Wide ceil_div(Wide a, Wide b) { return -floor_div(-a, b); }
 
-// Is there a choice of factors for which the sum of the terms lies within [low, high]? Branch and bound: of each stride,
-// largest first, only the factors from which the smaller terms can still reach the interval are tried.
+// Is there a choice of factors for which the sum of the terms lies within [low, high]? Branch and
+// bound: of each stride, largest first, only the factors from which the smaller terms can still
+// reach the interval are tried.
 class Reach {
  public:
   void add(Wide stride, Wide low, Wide high) {
@@ -134,7 +141,8 @@ bool may_overlap(const Region& a, const Region& b) {
   const std::int64_t span_a = byte_span(a.dtype, a.extent, a.stride).value_or(0);
   const std::int64_t span_b = byte_span(b.dtype, b.extent, b.stride).value_or(0);
   if (span_a == 0 || span_b == 0) return false;
-  // They share a byte if a.address + Σ a's steps + x = b.address + Σ b's steps + y with x and y within what is contiguous.
+  // They share a byte if a.address + Σ a's steps + x = b.address + Σ b's steps + y with x and y
+  // within what is contiguous.
   const Wide distance = static_cast<Wide>(b.address) - static_cast<Wide>(a.address);
   if (distance >= span_a || -distance >= span_b) return false;
 
