@@ -87,7 +87,7 @@ TESSERA_FN constexpr LoopSplit split_loop(const Band& band, Index row_first, Ind
   const Interval<Index> any = band.any_of(row_first, row_last);
   if (row_first >= row_last || any.begin >= any.end) return {};
   const Interval<Index> all = band.all_of(row_first, row_last);
-  LoopSplit split;
+  LoopSplit split{};
   split.first = any.begin / tile;
   split.last = (any.end + tile - 1) / tile;
   split.whole_first = smaller(larger((all.begin + tile - 1) / tile, split.first), split.last);

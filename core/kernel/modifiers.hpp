@@ -92,7 +92,7 @@ struct ScoreModifiers {
 };
 
 TESSERA_FN ScoreModifiers score_modifiers(const ForwardArguments& a, Index batch, Index head) {
-  ScoreModifiers m;
+  ScoreModifiers m{};
   if (a.softcap > 0) {
     // Caps so small or large that a factor overflows: the largest finite one does.
     const float inverse = 1.0f / a.softcap;

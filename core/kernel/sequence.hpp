@@ -25,7 +25,7 @@ TESSERA_FN constexpr Index clamp_index(Index x, Index low, Index high) {
 // Reads prefix sums and ranges, which are not to be trusted: whatever they hold, everything stays
 // inside the extents.
 TESSERA_FN Sequence sequence(const ForwardArguments& a, Index b) {
-  Sequence s;
+  Sequence s{};
   Index begin = 0, end = a.seq_k;
   if (a.packed()) {
     s.query = clamp_index(a.cu_seqlens_q[b], 0, a.total_q);
