@@ -39,7 +39,8 @@ void check_range(std::string_view argument, const void* data, std::size_t bytes)
     detail::refuse(argument, "null", concat("must point to ", bytes, " bytes"));
   }
   if (bytes > UINTPTR_MAX - reinterpret_cast<std::uintptr_t>(data)) {
-    detail::refuse(argument, detail::to_text(data), "bytes from there must not run past the end of memory");
+    detail::refuse(argument, detail::to_text(data),
+                   "bytes from there must not run past the end of memory");
   }
 }
 

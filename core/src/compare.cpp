@@ -8,14 +8,16 @@ namespace {
 
 void check_number(const char* name, const char* field, std::int64_t is, std::int64_t planned) {
   if (is != planned) {
-    refuse(concat(name, field), concat(is), concat("the plan was made for ", planned, ": plan again for other shapes"));
+    refuse(concat(name, field), concat(is),
+           concat("the plan was made for ", planned, ": plan again for other shapes"));
   }
 }
 
 void check_given(const char* name, bool is, bool planned) {
   if (is == planned) return;
   refuse(name, is ? "given" : "absent",
-         concat("the plan was made ", planned ? "with" : "without", " it: plan again with describe(args, options)"));
+         concat("the plan was made ", planned ? "with" : "without",
+                " it: plan again with describe(args, options)"));
 }
 
 void check_dtype(const char* name, DType is, DType planned) {
@@ -24,15 +26,18 @@ void check_dtype(const char* name, DType is, DType planned) {
   }
 }
 
-void check_spec(const char* name, const void* data, const TensorSpec& is, const TensorSpec& planned) {
+void check_spec(const char* name, const void* data, const TensorSpec& is,
+                const TensorSpec& planned) {
   check_dtype(name, is.dtype, planned.dtype);
   for (const Axis& axis : kAxes) {
     if (is.extent.*axis.extent != planned.extent.*axis.extent) {
-      check_number(name, concat(".extent.", axis.name).c_str(), is.extent.*axis.extent, planned.extent.*axis.extent);
+      check_number(name, concat(".extent.", axis.name).c_str(), is.extent.*axis.extent,
+                   planned.extent.*axis.extent);
     }
     const bool used = is.extent.*axis.extent > 1;
     if (used && is.stride.*axis.stride != planned.stride.*axis.stride) {
-      check_number(name, concat(".stride.", axis.name).c_str(), is.stride.*axis.stride, planned.stride.*axis.stride);
+      check_number(name, concat(".stride.", axis.name).c_str(), is.stride.*axis.stride,
+                   planned.stride.*axis.stride);
     }
   }
   if (data != nullptr && is.alignment < planned.alignment) {
@@ -59,7 +64,14 @@ void validate_same(const Problem& planned, const Problem& posed, const Args& arg
   for (const OptionalInput& input : kOptionalInputs) {
     check_optional(input.name, (args.*input.tensor).data, posed.*input.spec, planned.*input.spec);
   }
-  for (const RangeVector& range : kRangeVectors) check_given(range.name, posed.*range.given, planned.*range.given);
+  for (const RangeVector& range : kRangeVectors) {
+    check_given(range.name, posed.*range.given, planned.*range.given);
+    const std::int64_t size = (args.*range.vector).size;
+    if (posed.*range.given && size != planned.query.extent.batch) {
+      refuse(concat(range.name, ".size"), concat(size),
+             concat("must equal query.extent.batch (", planned.query.extent.batch, ")"));
+    }
+  }
   check_given("cu_seqlens_q", posed.packed.has_value(), planned.packed.has_value());
   if (posed.packed) {
     check_number("cu_seqlens_q", ".size", posed.packed->segments + 1, planned.packed->segments + 1);

@@ -28,13 +28,15 @@ Problem describe(const Args& args, const Options& options, Operation operation) 
   Problem problem;
   problem.operation = operation;
   problem.options = options;
-  for (const auto& input : detail::kRequiredInputs) problem.*input.spec = spec_of(args.*input.tensor);
+  for (const auto& input : detail::kRequiredInputs)
+    problem.*input.spec = spec_of(args.*input.tensor);
   problem.out = spec_of(args.out);
   if (args.lse.data != nullptr) problem.lse = spec_of(args.lse);
   for (const auto& input : detail::kOptionalInputs) {
     if ((args.*input.tensor).data != nullptr) problem.*input.spec = spec_of(args.*input.tensor);
   }
-  for (const auto& range : detail::kRangeVectors) problem.*range.given = (args.*range.vector).data != nullptr;
+  for (const auto& range : detail::kRangeVectors)
+    problem.*range.given = (args.*range.vector).data != nullptr;
   if (args.cu_seqlens_q.data != nullptr || args.cu_seqlens_k.data != nullptr) {
     problem.packed = PackedSpec{.dtype_q = args.cu_seqlens_q.dtype,
                                 .dtype_k = args.cu_seqlens_k.dtype,

@@ -6,8 +6,8 @@
 namespace tessera {
 namespace {
 
-// The hook and its user pointer, read together without a lock: `turn` is odd while they are being written, and a reader
-// that saw it change reads again. All accesses are sequentially consistent.
+// The hook and its user pointer, read together without a lock: `turn` is odd while they are being
+// written, and a reader that saw it change reads again. All accesses are sequentially consistent.
 struct Installed {
   std::mutex writers;
   std::atomic<unsigned> turn{0};

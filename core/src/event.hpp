@@ -1,5 +1,6 @@
 #pragma once
-// Reports plans and launches to the event hook. Without one it reads no clock: a few atomic loads a call.
+// Reports plans and launches to the event hook. Without one it reads no clock: a few atomic loads a
+// call.
 
 #include <chrono>
 #include <string_view>

@@ -18,7 +18,8 @@ void synchronize_after(const Plan::Impl& impl, const Stream& stream) {
   try {
     backend::synchronize(stream);
   } catch (const DeviceError& error) {
-    throw DeviceError(concat("after ", impl.chosen.kernel, " for ", detail::summary(impl.problem), ": ", error.what()));
+    throw DeviceError(concat("after ", impl.chosen.kernel, " for ", detail::summary(impl.problem),
+                             ": ", error.what()));
   }
 }
 

@@ -32,7 +32,8 @@ namespace detail {
 void check_device(std::string_view argument, int device) {
   const int count = backend::device_count();
   if (device < 0 || device >= count) {
-    refuse(argument, concat(device), concat("must be in [0, device_count()), which is [0, ", count, ")"));
+    refuse(argument, concat(device),
+           concat("must be in [0, device_count()), which is [0, ", count, ")"));
   }
 }
 

@@ -1,4 +1,5 @@
-// From arguments to what a kernel is given. One element along an axis gives stride 0, whatever the caller's stride says.
+// From arguments to what a kernel is given. One element along an axis gives stride 0, whatever the
+// caller's stride says.
 
 #include <algorithm>
 #include <cmath>
@@ -13,10 +14,11 @@ std::int64_t step(std::int64_t extent, std::int64_t stride) { return extent > 1 
 
 template <class Pointer, class View>
 auto operand(Pointer data, const View& t) {
-  return kernel::Operand<std::remove_pointer_t<Pointer>>{.data = data,
-                                                         .batch = step(t.extent.batch, t.stride.batch),
-                                                         .head = step(t.extent.head, t.stride.head),
-                                                         .seq = step(t.extent.seq, t.stride.seq)};
+  return kernel::Operand<std::remove_pointer_t<Pointer>>{
+      .data = data,
+      .batch = step(t.extent.batch, t.stride.batch),
+      .head = step(t.extent.head, t.stride.head),
+      .seq = step(t.extent.seq, t.stride.seq)};
 }
 
 kernel::ScoreOperand score_operand(const ConstTensor& t) {
@@ -31,9 +33,13 @@ std::int64_t edge(std::optional<std::int64_t> bound) {
   return std::min(bound.value_or(kernel::kUnbounded), kernel::kUnbounded);
 }
 
-const std::int32_t* int32s(const ConstVector& v) { return static_cast<const std::int32_t*>(v.data); }
+const std::int32_t* int32s(const ConstVector& v) {
+  return static_cast<const std::int32_t*>(v.data);
+}
 
-kernel::Indices indices(const ConstVector& v) { return {.data = v.data, .wide = v.dtype == DType::int64}; }
+kernel::Indices indices(const ConstVector& v) {
+  return {.data = v.data, .wide = v.dtype == DType::int64};
+}
 
 }  // namespace
 

@@ -1,5 +1,6 @@
 #pragma once
-// The operands by name, so that each check is written once: [argument's name, its place in Args, its place in Problem].
+// The operands by name, so that each check is written once: [argument's name, its place in Args,
+// its place in Problem].
 
 #include <array>
 #include <optional>
@@ -11,17 +12,18 @@ namespace tessera::detail {
 
 struct RequiredInput {
   const char* name;
-  ConstTensor Args::*tensor;
-  TensorSpec Problem::*spec;
+  ConstTensor Args::* tensor;
+  TensorSpec Problem::* spec;
 };
-inline constexpr std::array<RequiredInput, 3> kRequiredInputs{{{"query", &Args::query, &Problem::query},
-                                                               {"key", &Args::key, &Problem::key},
-                                                               {"value", &Args::value, &Problem::value}}};
+inline constexpr std::array<RequiredInput, 3> kRequiredInputs{
+    {{"query", &Args::query, &Problem::query},
+     {"key", &Args::key, &Problem::key},
+     {"value", &Args::value, &Problem::value}}};
 
 struct OptionalInput {
   const char* name;
-  ConstTensor Args::*tensor;
-  std::optional<TensorSpec> Problem::*spec;
+  ConstTensor Args::* tensor;
+  std::optional<TensorSpec> Problem::* spec;
 };
 inline constexpr std::array<OptionalInput, 4> kOptionalInputs{
     {{"alibi_slopes", &Args::alibi_slopes, &Problem::alibi_slopes},
@@ -31,14 +33,16 @@ inline constexpr std::array<OptionalInput, 4> kOptionalInputs{
 
 struct RangeVector {
   const char* name;
-  ConstVector Args::*vector;
-  bool Problem::*given;
+  ConstVector Args::* vector;
+  bool Problem::* given;
 };
-inline constexpr std::array<RangeVector, 3> kRangeVectors{{{"key_begin", &Args::key_begin, &Problem::key_begin},
-                                                           {"key_end", &Args::key_end, &Problem::key_end},
-                                                           {"query_end", &Args::query_end, &Problem::query_end}}};
+inline constexpr std::array<RangeVector, 3> kRangeVectors{
+    {{"key_begin", &Args::key_begin, &Problem::key_begin},
+     {"key_end", &Args::key_end, &Problem::key_end},
+     {"query_end", &Args::query_end, &Problem::query_end}}};
 
-// Sizes that follow from packing: a segment counts as a batch entry, the longest segment as the sequence.
+// Sizes that follow from packing: a segment counts as a batch entry, the longest segment as the
+// sequence.
 struct Sizes {
   std::int64_t batch;
   std::int64_t seq_q;
@@ -51,7 +55,8 @@ constexpr Sizes sizes_of(const Problem& p) {
           longest(p.options.max_seq_k, p.key.extent.seq)};
 }
 
-// Are there no rows to fill? Then nothing is launched. (Without keys there are: they are filled with 0 or the sink.)
+// Are there no rows to fill? Then nothing is launched. (Without keys there are: they are filled
+// with 0 or the sink.)
 constexpr bool has_no_rows(const Problem& p) {
   const Extents& q = p.query.extent;
   return q.batch == 0 || q.head == 0 || q.seq == 0 || (p.packed && p.packed->segments == 0);

@@ -27,10 +27,13 @@ bool is_called(std::string_view name, std::string_view wanted) {
   return false;
 }
 
-[[noreturn]] void decline_unknown_kernel(std::string_view wanted, const std::vector<Candidate>& candidates) {
+[[noreturn]] void decline_unknown_kernel(std::string_view wanted,
+                                         const std::vector<Candidate>& candidates) {
   std::string names;
-  for (const Candidate& candidate : candidates) names += concat(names.empty() ? "" : ", ", candidate.kernel);
-  detail::decline(concat("TESSERA_KERNEL is ", wanted, ", which names no kernel of this build: it has ", names,
+  for (const Candidate& candidate : candidates)
+    names += concat(names.empty() ? "" : ", ", candidate.kernel);
+  detail::decline(concat("TESSERA_KERNEL is ", wanted,
+                         ", which names no kernel of this build: it has ", names,
                          "; a part of a name between dots selects too"));
 }
 
@@ -55,12 +58,16 @@ Plan make_plan(const Problem& problem) {
   std::vector<Candidate> candidates = backend::candidates(problem);
   impl->forced = detail::forced_kernel();
   if (!impl->forced.empty()) {
-    const auto other = [&](const Candidate& candidate) { return !is_called(candidate.kernel, impl->forced); };
-    if (std::all_of(candidates.begin(), candidates.end(), other)) decline_unknown_kernel(impl->forced, candidates);
+    const auto other = [&](const Candidate& candidate) {
+      return !is_called(candidate.kernel, impl->forced);
+    };
+    if (std::all_of(candidates.begin(), candidates.end(), other))
+      decline_unknown_kernel(impl->forced, candidates);
     std::erase_if(candidates, other);
   }
-  const auto chosen = std::find_if(candidates.begin(), candidates.end(),
-                                   [](const Candidate& candidate) { return candidate.rejected.empty(); });
+  const auto chosen =
+      std::find_if(candidates.begin(), candidates.end(),
+                   [](const Candidate& candidate) { return candidate.rejected.empty(); });
   if (chosen == candidates.end()) decline_all(candidates, impl->forced);
   impl->chosen = std::move(*chosen);
   candidates.erase(chosen, candidates.end());
@@ -82,18 +89,22 @@ double Plan::realised_dropout() const noexcept {
 
 std::string Plan::describe() const {
   const Candidate& c = impl_->chosen;
-  std::string text = concat("problem    ", detail::summary(impl_->problem), "\nkernel     ", c.kernel, "\n");
+  std::string text =
+      concat("problem    ", detail::summary(impl_->problem), "\nkernel     ", c.kernel, "\n");
   if (impl_->no_rows) return text + "why        there are no rows to fill: nothing is launched\n";
   const Problem& p = impl_->problem;
-  text += concat("tile       ", c.tile_q, " queries x ", c.tile_k, " keys; head dimension ", p.query.extent.dim, " in ",
-                 c.head_dim, ", of value ", p.value.extent.dim, " in ", c.head_dim_v, "\n");
+  text += concat("tile       ", c.tile_q, " queries x ", c.tile_k, " keys; head dimension ",
+                 p.query.extent.dim, " in ", c.head_dim, ", of value ", p.value.extent.dim, " in ",
+                 c.head_dim_v, "\n");
   text += concat("splits     ", c.splits, "\nworkspace  ", c.workspace, " bytes\n");
   if (p.options.dropout > 0) {
-    text += concat("dropout    ", realised_dropout(), " realised, ", p.options.dropout, " asked for\n");
+    text +=
+        concat("dropout    ", realised_dropout(), " realised, ", p.options.dropout, " asked for\n");
   }
   if (!c.why.empty()) text += concat("why        ", c.why, "\n");
   if (!impl_->forced.empty()) text += concat("why        TESSERA_KERNEL=", impl_->forced, "\n");
-  for (const Candidate& other : impl_->passed_over) text += concat("not        ", other.kernel, ": ", other.rejected, "\n");
+  for (const Candidate& other : impl_->passed_over)
+    text += concat("not        ", other.kernel, ": ", other.rejected, "\n");
   return text;
 }
 
@@ -132,21 +143,25 @@ std::uint32_t dropout_threshold(double probability) noexcept {
 }
 
 std::string summary(const Problem& p) {
-  const auto edge = [](std::optional<std::int64_t> e) { return e ? concat(*e) : std::string("unbounded"); };
+  const auto edge = [](std::optional<std::int64_t> e) {
+    return e ? concat(*e) : std::string("unbounded");
+  };
   const auto alignment = [](const Mask& mask) {
     return mask.alignment() == Alignment::TopLeft ? "top-left" : "bottom-right";
   };
-  std::string text = concat("forward ", p.query.dtype, ", query ", p.query.extent, ", key ", p.key.extent, ", dim_v ",
-                            p.value.extent.dim);
+  std::string text = concat("forward ", p.query.dtype, ", query ", p.query.extent, ", key ",
+                            p.key.extent, ", dim_v ", p.value.extent.dim);
   const Mask& mask = p.options.mask;
   if (mask.bounded()) {
     text += !mask.left() && mask.right() == 0
                 ? concat(", causal ", alignment(mask))
-                : concat(", window ", edge(mask.left()), " left ", edge(mask.right()), " right ", alignment(mask));
+                : concat(", window ", edge(mask.left()), " left ", edge(mask.right()), " right ",
+                         alignment(mask));
   }
   if (p.packed) {
     const Sizes sizes = sizes_of(p);
-    text += concat(", packed ", p.packed->segments, " segments of at most ", sizes.seq_q, " x ", sizes.seq_k);
+    text += concat(", packed ", p.packed->segments, " segments of at most ", sizes.seq_q, " x ",
+                   sizes.seq_k);
   }
   const auto add = [&text](bool given, std::string_view name) {
     if (given) text += concat(", ", name);

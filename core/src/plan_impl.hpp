@@ -16,9 +16,10 @@ namespace tessera {
 struct Plan::Impl {
   Problem problem{};
   backend::Candidate chosen{};
-  std::vector<backend::Candidate> passed_over{};  // before `chosen` in the backend's order, each with its reason
-  std::string forced{};                           // value of TESSERA_KERNEL, if it was set
-  bool no_rows = false;                           // nothing to fill: nothing is launched
+  std::vector<backend::Candidate>
+      passed_over{};     // before `chosen` in the backend's order, each with its reason
+  std::string forced{};  // value of TESSERA_KERNEL, if it was set
+  bool no_rows = false;  // nothing to fill: nothing is launched
 };
 
 // The only way into a Plan from outside its class.

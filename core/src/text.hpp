@@ -1,5 +1,6 @@
 #pragma once
-// The texts of errors: put together only when one is thrown, so that a call that succeeds builds no string.
+// The texts of errors: put together only when one is thrown, so that a call that succeeds builds no
+// string.
 
 #include <concepts>
 #include <cstdint>
@@ -13,7 +14,7 @@ namespace tessera::detail {
 
 std::string to_text(std::signed_integral auto value) { return std::to_string(value); }
 std::string to_text(std::unsigned_integral auto value) { return std::to_string(value); }
-std::string to_text(double value);  // shortest that reads back: 0.5, nan, -inf
+std::string to_text(double value);            // shortest that reads back: 0.5, nan, -inf
 std::string to_text(const Extents& extents);  // [2, 8, 512, 64]
 std::string to_text(const Strides& strides);
 std::string to_text(const void* address);  // 0x7f…
@@ -30,7 +31,8 @@ std::string concat(const Parts&... parts) {
 }
 
 // Throws InvalidArgument: "<argument> is <value>; <allowed>".
-[[noreturn]] void refuse(std::string_view argument, std::string_view value, std::string_view allowed);
+[[noreturn]] void refuse(std::string_view argument, std::string_view value,
+                         std::string_view allowed);
 
 // Throws Unsupported.
 [[noreturn]] void decline(const std::string& text);

@@ -14,7 +14,8 @@ constexpr std::uintptr_t kWorkspaceAlignment = 64;
 
 std::uintptr_t address(const void* data) { return reinterpret_cast<std::uintptr_t>(data); }
 
-void check_aligned(const char* argument, const void* data, std::int64_t alignment, std::string_view of_what) {
+void check_aligned(const char* argument, const void* data, std::int64_t alignment,
+                   std::string_view of_what) {
   if (address(data) % static_cast<std::uintptr_t>(alignment) != 0) {
     refuse(argument, to_text(data), concat("must be a multiple of ", alignment, ", ", of_what));
   }
@@ -26,21 +27,26 @@ bool has_elements(const Extents& e) { return e.batch > 0 && e.head > 0 && e.seq 
 void check_data(const char* name, const ConstTensor& t, bool optional) {
   const bool absent = optional && t.extent == Extents{};
   if (t.data == nullptr && !absent && has_elements(t.extent)) {
-    refuse(concat(name, ".data"), "null",
-           concat("must point to the elements of ", t.extent,
-                  optional ? concat("; to go without ", name, ", leave it default-constructed") : ""));
+    refuse(
+        concat(name, ".data"), "null",
+        concat("must point to the elements of ", t.extent,
+               optional ? concat("; to go without ", name, ", leave it default-constructed") : ""));
   }
   if (t.data == nullptr) return;
   if (size_of(t.dtype) == 0) {
-    refuse(concat(name, ".dtype"), concat(static_cast<int>(t.dtype)), "must be an enumerator of DType");
+    refuse(concat(name, ".dtype"), concat(static_cast<int>(t.dtype)),
+           "must be an enumerator of DType");
   }
   const std::int64_t size = size_of(t.dtype);
   if (address(t.data) % static_cast<std::uintptr_t>(size) != 0) {
     check_aligned(concat(name, ".data").c_str(), t.data, size, concat("the size of ", t.dtype));
   }
   const auto span = byte_span(t.dtype, t.extent, t.stride);
-  if (span && *span > 0 && static_cast<std::uintptr_t>(*span) > std::numeric_limits<std::uintptr_t>::max() - address(t.data)) {
-    refuse(concat(name, ".data"), to_text(t.data), concat(*span, " bytes from there must not run past the end of memory"));
+  if (span && *span > 0 &&
+      static_cast<std::uintptr_t>(*span) >
+          std::numeric_limits<std::uintptr_t>::max() - address(t.data)) {
+    refuse(concat(name, ".data"), to_text(t.data),
+           concat(*span, " bytes from there must not run past the end of memory"));
   }
 }
 
@@ -49,7 +55,8 @@ void check_vector(const char* name, const ConstVector& v) {
   if (v.data == nullptr) {
     if (v.size > 0) {
       refuse(concat(name, ".data"), "null",
-             concat("must point to ", v.size, " numbers; to go without ", name, ", leave it default-constructed"));
+             concat("must point to ", v.size, " numbers; to go without ", name,
+                    ", leave it default-constructed"));
     }
     return;
   }
@@ -57,7 +64,8 @@ void check_vector(const char* name, const ConstVector& v) {
     refuse(concat(name, ".dtype"), to_string(v.dtype), "must be int32 or int64");
   }
   if (address(v.data) % static_cast<std::uintptr_t>(size_of(v.dtype)) != 0) {
-    check_aligned(concat(name, ".data").c_str(), v.data, size_of(v.dtype), concat("the size of ", v.dtype));
+    check_aligned(concat(name, ".data").c_str(), v.data, size_of(v.dtype),
+                  concat("the size of ", v.dtype));
   }
   if (v.size > std::numeric_limits<std::int64_t>::max() / 8) {
     refuse(concat(name, ".size"), concat(v.size), "numbers must take fewer than 2^63 bytes");
@@ -69,11 +77,8 @@ void check_ranges(const Args& args) {
     const ConstVector& v = args.*range.vector;
     check_vector(range.name, v);
     if (v.data == nullptr) continue;
-    if (v.dtype != DType::int32) refuse(concat(range.name, ".dtype"), to_string(v.dtype), "must be int32");
-    if (v.size != args.query.extent.batch) {
-      refuse(concat(range.name, ".size"), concat(v.size),
-             concat("must equal query.extent.batch (", args.query.extent.batch, ")"));
-    }
+    if (v.dtype != DType::int32)
+      refuse(concat(range.name, ".dtype"), to_string(v.dtype), "must be int32");
   }
 }
 
@@ -83,11 +88,14 @@ void check_cu_seqlens(const Args& args) {
   check_vector("cu_seqlens_q", q);
   check_vector("cu_seqlens_k", k);
   if (q.data == nullptr && k.data == nullptr) return;
-  if (q.data == nullptr) refuse("cu_seqlens_q.data", "null", "must be given together with cu_seqlens_k");
-  if (k.data == nullptr) refuse("cu_seqlens_k.data", "null", "must be given together with cu_seqlens_q");
+  if (q.data == nullptr)
+    refuse("cu_seqlens_q.data", "null", "must be given together with cu_seqlens_k");
+  if (k.data == nullptr)
+    refuse("cu_seqlens_k.data", "null", "must be given together with cu_seqlens_q");
   if (q.size < 1) refuse("cu_seqlens_q.size", concat(q.size), "must be at least 1: segments + 1");
   if (k.size != q.size) {
-    refuse("cu_seqlens_k.size", concat(k.size), concat("must equal cu_seqlens_q.size (", q.size, ")"));
+    refuse("cu_seqlens_k.size", concat(k.size),
+           concat("must equal cu_seqlens_q.size (", q.size, ")"));
   }
 }
 
@@ -108,13 +116,16 @@ Named block(const char* name, const void* data, std::int64_t count, DType dtype)
 }  // namespace
 
 void validate_pointers_and_values(const Args& args) {
-  for (const RequiredInput& input : kRequiredInputs) check_data(input.name, args.*input.tensor, false);
+  for (const RequiredInput& input : kRequiredInputs)
+    check_data(input.name, args.*input.tensor, false);
   check_data("out", args.out, false);
   check_data("lse", args.lse, true);
-  for (const OptionalInput& input : kOptionalInputs) check_data(input.name, args.*input.tensor, true);
+  for (const OptionalInput& input : kOptionalInputs)
+    check_data(input.name, args.*input.tensor, true);
   check_ranges(args);
   check_cu_seqlens(args);
-  if (args.scale && !std::isfinite(*args.scale)) refuse("scale", concat(double{*args.scale}), "must be finite");
+  if (args.scale && !std::isfinite(*args.scale))
+    refuse("scale", concat(double{*args.scale}), "must be finite");
   if (!(args.softcap >= 0) || std::isinf(args.softcap)) {
     refuse("softcap", concat(double{args.softcap}), "must be finite and at least 0; 0 is off");
   }
@@ -125,13 +136,15 @@ void validate_pointers_and_values(const Args& args) {
 void validate_workspace(const Workspace& workspace, std::size_t needed) {
   if (workspace.data == nullptr) {
     if (workspace.size != 0) {
-      refuse("workspace.data", "null", concat("must point to workspace.size (", workspace.size, ") bytes"));
+      refuse("workspace.data", "null",
+             concat("must point to workspace.size (", workspace.size, ") bytes"));
     }
     return;
   }
   check_aligned("workspace.data", workspace.data, kWorkspaceAlignment, "a cache line");
   if (workspace.size < needed) {
-    refuse("workspace.size", concat(workspace.size), concat("must be at least Plan::workspace_size() (", needed, ")"));
+    refuse("workspace.size", concat(workspace.size),
+           concat("must be at least Plan::workspace_size() (", needed, ")"));
   }
   if (workspace.size > std::numeric_limits<std::uintptr_t>::max() / 2 ||
       workspace.size > std::numeric_limits<std::uintptr_t>::max() - address(workspace.data)) {
@@ -142,8 +155,11 @@ void validate_workspace(const Workspace& workspace, std::size_t needed) {
 void validate_disjoint(const Args& args) {
   const std::array<Named, 3> written{
       named("out", args.out), named("lse", args.lse),
-      block("workspace", args.workspace.data, static_cast<std::int64_t>(args.workspace.size), DType::uint8)};
-  const auto vector = [](const char* name, const ConstVector& v) { return block(name, v.data, v.size, v.dtype); };
+      block("workspace", args.workspace.data, static_cast<std::int64_t>(args.workspace.size),
+            DType::uint8)};
+  const auto vector = [](const char* name, const ConstVector& v) {
+    return block(name, v.data, v.size, v.dtype);
+  };
   const std::array<Named, 14> read{named("query", args.query),
                                    named("key", args.key),
                                    named("value", args.value),

@@ -9,14 +9,16 @@
 namespace tessera::detail {
 namespace {
 
-enum class Access { Read, Score, Write };  // Score: bias and boolean mask, whose last stride may be 0
+// Score: bias and boolean mask, whose last stride may be 0.
+enum class Access { Read, Score, Write };
 
 void check_enumerators(const Problem& p) {
   const auto check = [](std::string_view name, auto value, auto last, std::string_view allowed) {
     if (value > last) refuse(name, concat(static_cast<std::int64_t>(value)), allowed);
   };
   check("operation", p.operation, Operation::decode, "must be an enumerator of Operation");
-  check("options.accumulate", p.options.accumulate, Accumulate::fp16, "must be Accumulate::fp32 or Accumulate::fp16");
+  check("options.accumulate", p.options.accumulate, Accumulate::fp16,
+        "must be Accumulate::fp32 or Accumulate::fp16");
   if (p.options.mask.alignment()) {
     check("options.mask.alignment", *p.options.mask.alignment(), Alignment::BottomRight,
           "must be Alignment::TopLeft or Alignment::BottomRight");
@@ -26,13 +28,19 @@ void check_enumerators(const Problem& p) {
 // What this version does not compute at all; the rules for its operands are not known yet.
 void check_scope(const Problem& p) {
   if (p.operation == Operation::backward) {
-    decline("this version computes no gradients: Operation::forward works, and its lse is what a backward pass needs");
+    decline(
+        "this version computes no gradients: Operation::forward works, and its lse is what a "
+        "backward pass needs");
   }
   if (p.operation == Operation::decode) {
-    decline("this version has no decode: Operation::forward works for any query.extent.seq, 1 included");
+    decline(
+        "this version has no decode: Operation::forward works for any query.extent.seq, 1 "
+        "included");
   }
   if (p.paged) {
-    decline("this version reads no paged key and value: contiguous ones of any strides work, also packed by cu_seqlens_k");
+    decline(
+        "this version reads no paged key and value: contiguous ones of any strides work, also "
+        "packed by cu_seqlens_k");
   }
 }
 
@@ -40,29 +48,36 @@ void check_layout(const char* name, const TensorSpec& spec, Access access) {
   for (const Axis& axis : kAxes) {
     const std::int64_t extent = spec.extent.*axis.extent;
     const std::int64_t stride = spec.stride.*axis.stride;
-    if (extent < 0) refuse(concat(name, ".extent.", axis.name), concat(extent), "must be at least 0");
+    if (extent < 0)
+      refuse(concat(name, ".extent.", axis.name), concat(extent), "must be at least 0");
     if (extent > 1 && stride < 0) {
-      refuse(concat(name, ".stride.", axis.name), concat(stride), "must be at least 0: reversed axes are not supported");
+      refuse(concat(name, ".stride.", axis.name), concat(stride),
+             "must be at least 0: reversed axes are not supported");
     }
   }
-  if (spec.extent.dim > 1 && spec.stride.dim != 1 && !(access == Access::Score && spec.stride.dim == 0)) {
+  if (spec.extent.dim > 1 && spec.stride.dim != 1 &&
+      !(access == Access::Score && spec.stride.dim == 0)) {
     refuse(concat(name, ".stride.dim"), concat(spec.stride.dim),
-           access == Access::Score ? "must be 1, or 0 to broadcast" : "must be 1: elements of a row are neighbours");
+           access == Access::Score ? "must be 1, or 0 to broadcast"
+                                   : "must be 1: elements of a row are neighbours");
   }
   if (!element_count(spec.extent)) {
     refuse(concat(name, ".extent"), concat(spec.extent), "must hold fewer than 2^63 elements");
   }
   if (!byte_span(spec.dtype, spec.extent, spec.stride)) {
-    refuse(concat(name, ".stride"), concat(spec.stride),
-           concat("must keep the last element of ", spec.extent, " within 2^63 bytes of the first"));
+    refuse(
+        concat(name, ".stride"), concat(spec.stride),
+        concat("must keep the last element of ", spec.extent, " within 2^63 bytes of the first"));
   }
   if (access == Access::Write && may_overlap_itself(spec.extent, spec.stride)) {
-    refuse(concat(name, ".stride"), concat(spec.stride),
-           concat("must give every element of ", spec.extent,
-                  " its own place: each stride at least the span of the axes with smaller strides"));
+    refuse(
+        concat(name, ".stride"), concat(spec.stride),
+        concat("must give every element of ", spec.extent,
+               " its own place: each stride at least the span of the axes with smaller strides"));
   }
   const std::int64_t size = size_of(spec.dtype);
-  if (spec.alignment < size || spec.alignment > 128 || !std::has_single_bit(static_cast<std::uint64_t>(spec.alignment))) {
+  if (spec.alignment < size || spec.alignment > 128 ||
+      !std::has_single_bit(static_cast<std::uint64_t>(spec.alignment))) {
     refuse(concat(name, ".alignment"), concat(spec.alignment),
            concat("must be a power of two from ", size, ", the size of ", spec.dtype, ", to 128"));
   }
@@ -74,12 +89,14 @@ void check_dtype(const char* name, DType is, DType must) {
 
 void check_dtype_as_query(const char* name, const Problem& p, const TensorSpec& spec) {
   if (spec.dtype != p.query.dtype) {
-    refuse(concat(name, ".dtype"), to_string(spec.dtype), concat("must equal query.dtype (", p.query.dtype, ")"));
+    refuse(concat(name, ".dtype"), to_string(spec.dtype),
+           concat("must equal query.dtype (", p.query.dtype, ")"));
   }
 }
 
 // One axis against the same axis of another operand.
-void check_equal(const char* name, const TensorSpec& spec, const char* other, const TensorSpec& model, std::size_t axis) {
+void check_equal(const char* name, const TensorSpec& spec, const char* other,
+                 const TensorSpec& model, std::size_t axis) {
   const Axis& a = kAxes[axis];
   if (spec.extent.*a.extent != model.extent.*a.extent) {
     refuse(concat(name, ".extent.", a.name), concat(spec.extent.*a.extent),
@@ -89,7 +106,8 @@ void check_equal(const char* name, const TensorSpec& spec, const char* other, co
 constexpr std::size_t kBatch = 0, kHead = 1, kSeq = 2, kDim = 3;
 
 void check_query_key_value_out(const Problem& p) {
-  if (p.query.dtype != DType::fp32 && p.query.dtype != DType::fp16 && p.query.dtype != DType::bf16) {
+  if (p.query.dtype != DType::fp32 && p.query.dtype != DType::fp16 &&
+      p.query.dtype != DType::bf16) {
     refuse("query.dtype", to_string(p.query.dtype), "must be fp32, fp16 or bf16");
   }
   check_dtype_as_query("key", p, p.key);
@@ -112,7 +130,8 @@ void check_query_key_value_out(const Problem& p) {
   const std::int64_t head_q = p.query.extent.head;
   const std::int64_t head_k = p.key.extent.head;
   if (head_k == 0 ? head_q != 0 : head_q % head_k != 0) {
-    refuse("query.extent.head", concat(head_q), concat("must be a multiple of key.extent.head (", head_k, ")"));
+    refuse("query.extent.head", concat(head_q),
+           concat("must be a multiple of key.extent.head (", head_k, ")"));
   }
   if (p.lse) {
     check_dtype("lse", p.lse->dtype, DType::fp32);
@@ -120,26 +139,32 @@ void check_query_key_value_out(const Problem& p) {
     check_equal("lse", *p.lse, "query", p.query, kBatch);
     check_equal("lse", *p.lse, "query", p.query, kHead);
     check_equal("lse", *p.lse, "query", p.query, kSeq);
-    if (p.lse->extent.dim != 1) refuse("lse.extent.dim", concat(p.lse->extent.dim), "must be 1: one number a row");
+    if (p.lse->extent.dim != 1)
+      refuse("lse.extent.dim", concat(p.lse->extent.dim), "must be 1: one number a row");
   }
 }
 
 void check_packed(const Problem& p) {
-  const auto check_max = [&](std::string_view name, std::int64_t max, std::string_view total_name, std::int64_t total) {
+  const auto check_max = [&](std::string_view name, std::int64_t max, std::string_view total_name,
+                             std::int64_t total) {
     if (max < 0) refuse(name, concat(max), "must be at least 0");
-    if (!p.packed && max != 0) refuse(name, concat(max), "must be 0 unless the input is packed by cu_seqlens");
-    if (max > total) refuse(name, concat(max), concat("must be at most ", total_name, " (", total, ")"));
+    if (!p.packed && max != 0)
+      refuse(name, concat(max), "must be 0 unless the input is packed by cu_seqlens");
+    if (max > total)
+      refuse(name, concat(max), concat("must be at most ", total_name, " (", total, ")"));
   };
   check_max("options.max_seq_q", p.options.max_seq_q, "query.extent.seq", p.query.extent.seq);
   check_max("options.max_seq_k", p.options.max_seq_k, "key.extent.seq", p.key.extent.seq);
   if (!p.packed) return;
   const auto check_index = [](const char* name, DType dtype) {
-    if (dtype != DType::int32 && dtype != DType::int64) refuse(name, to_string(dtype), "must be int32 or int64");
+    if (dtype != DType::int32 && dtype != DType::int64)
+      refuse(name, to_string(dtype), "must be int32 or int64");
   };
   check_index("cu_seqlens_q.dtype", p.packed->dtype_q);
   check_index("cu_seqlens_k.dtype", p.packed->dtype_k);
   if (p.packed->segments < 0) {
-    refuse("packed.segments", concat(p.packed->segments), "must be at least 0: cu_seqlens_q holds segments + 1 numbers");
+    refuse("packed.segments", concat(p.packed->segments),
+           "must be at least 0: cu_seqlens_q holds segments + 1 numbers");
   }
   if (p.query.extent.batch != 1) {
     refuse("query.extent.batch", concat(p.query.extent.batch),
@@ -148,21 +173,26 @@ void check_packed(const Problem& p) {
 }
 
 // An extent of a score modifier: the problem's own, or 1, which broadcasts.
-void check_broadcast(const char* name, const TensorSpec& spec, std::size_t axis, std::string_view model, std::int64_t must) {
+void check_broadcast(const char* name, const TensorSpec& spec, std::size_t axis,
+                     std::string_view model, std::int64_t must) {
   const std::int64_t is = spec.extent.*kAxes[axis].extent;
   if (is != must && is != 1) {
-    refuse(concat(name, ".extent.", kAxes[axis].name), concat(is), concat("must be ", model, " (", must, ") or 1"));
+    refuse(concat(name, ".extent.", kAxes[axis].name), concat(is),
+           concat("must be ", model, " (", must, ") or 1"));
   }
 }
 
 void check_score_operand(const char* name, const TensorSpec& spec, const Problem& p) {
   const Sizes sizes = sizes_of(p);
   check_layout(name, spec, Access::Score);
-  check_broadcast(name, spec, kBatch, p.packed ? "the number of segments" : "query.extent.batch", sizes.batch);
+  check_broadcast(name, spec, kBatch, p.packed ? "the number of segments" : "query.extent.batch",
+                  sizes.batch);
   check_broadcast(name, spec, kHead, "query.extent.head", p.query.extent.head);
-  check_broadcast(name, spec, kSeq, p.packed ? "the longest query segment, options.max_seq_q" : "query.extent.seq",
+  check_broadcast(name, spec, kSeq,
+                  p.packed ? "the longest query segment, options.max_seq_q" : "query.extent.seq",
                   sizes.seq_q);
-  check_broadcast(name, spec, kDim, p.packed ? "the longest key segment, options.max_seq_k" : "key.extent.seq",
+  check_broadcast(name, spec, kDim,
+                  p.packed ? "the longest key segment, options.max_seq_k" : "key.extent.seq",
                   sizes.seq_k);
 }
 
@@ -172,25 +202,29 @@ void check_per_head(const char* name, const TensorSpec& spec, const Problem& p) 
   check_equal(name, spec, "query", p.query, kHead);
   for (const std::size_t axis : {kSeq, kDim}) {
     const std::int64_t is = spec.extent.*kAxes[axis].extent;
-    if (is != 1) refuse(concat(name, ".extent.", kAxes[axis].name), concat(is), "must be 1: one number a head");
+    if (is != 1)
+      refuse(concat(name, ".extent.", kAxes[axis].name), concat(is),
+             "must be 1: one number a head");
   }
 }
 
 void check_modifiers(const Problem& p) {
   if (p.alibi_slopes) {
     check_per_head("alibi_slopes", *p.alibi_slopes, p);
-    check_broadcast("alibi_slopes", *p.alibi_slopes, kBatch, p.packed ? "the number of segments" : "query.extent.batch",
-                    sizes_of(p).batch);
+    check_broadcast("alibi_slopes", *p.alibi_slopes, kBatch,
+                    p.packed ? "the number of segments" : "query.extent.batch", sizes_of(p).batch);
   }
   if (p.sinks) {
     check_per_head("sinks", *p.sinks, p);
     if (p.sinks->extent.batch != 1) {
-      refuse("sinks.extent.batch", concat(p.sinks->extent.batch), "must be 1: the batch shares its sinks");
+      refuse("sinks.extent.batch", concat(p.sinks->extent.batch),
+             "must be 1: the batch shares its sinks");
     }
   }
   if (p.bias) {
     if (p.bias->dtype != DType::fp32 && p.bias->dtype != p.query.dtype) {
-      refuse("bias.dtype", to_string(p.bias->dtype), concat("must be fp32 or query.dtype (", p.query.dtype, ")"));
+      refuse("bias.dtype", to_string(p.bias->dtype),
+             concat("must be fp32 or query.dtype (", p.query.dtype, ")"));
     }
     check_score_operand("bias", *p.bias, p);
   }
@@ -203,10 +237,12 @@ void check_modifiers(const Problem& p) {
 void check_options(const Problem& p) {
   const Options& o = p.options;
   if (o.mask.left() && *o.mask.left() < 0) {
-    refuse("options.mask.left", concat(*o.mask.left()), "must be at least 0; std::nullopt is unbounded");
+    refuse("options.mask.left", concat(*o.mask.left()),
+           "must be at least 0; std::nullopt is unbounded");
   }
   if (o.mask.right() && *o.mask.right() < 0) {
-    refuse("options.mask.right", concat(*o.mask.right()), "must be at least 0; std::nullopt is unbounded");
+    refuse("options.mask.right", concat(*o.mask.right()),
+           "must be at least 0; std::nullopt is unbounded");
   }
   if (!(o.dropout >= 0 && o.dropout <= 1)) {
     refuse("options.dropout", concat(o.dropout), "must be a probability in [0, 1]");
@@ -217,33 +253,43 @@ void check_options(const Problem& p) {
   }
 }
 
-bool is_head_dimension(std::int64_t dim) { return dim > 0 && dim % 8 == 0 && (dim <= 256 || dim == 512); }
+bool is_head_dimension(std::int64_t dim) {
+  return dim > 0 && dim % 8 == 0 && (dim <= 256 || dim == 512);
+}
 
 void check_head_dimensions(std::int64_t dim, std::int64_t dim_v) {
-  const auto fail = [](std::string_view name, std::int64_t is, std::string_view whose) {
+  const auto fail = [](std::string_view name, std::int64_t is, std::string_view how) {
     const std::int64_t nearest = is <= 0 ? 8 : is > 256 ? 512 : (is + 7) / 8 * 8;
     decline(concat(name, " is ", is, "; head dimensions are multiples of 8 from 8 to 256, and 512",
-                   is > 512 ? "" : concat(": ", nearest, " works (pad ", whose, " with zeros)")));
+                   is > 512 ? "" : concat(": ", nearest, " works (pad ", how, ")")));
   };
-  if (!is_head_dimension(dim)) fail("query.extent.dim", dim, "query and key, set scale to 1/√dim");
+  if (!is_head_dimension(dim))
+    fail("query.extent.dim", dim, "query and key with zeros, set scale to 1/√dim");
   const bool beside_512 = dim == 512 && dim_v > 0 && dim_v <= 512 && dim_v % 8 == 0;
-  if (!is_head_dimension(dim_v) && !beside_512) fail("value.extent.dim", dim_v, "value and out");
+  if (!is_head_dimension(dim_v) && !beside_512)
+    fail("value.extent.dim", dim_v, "value and out with zeros");
 }
 
 // Well-formed, but beyond this version.
 void check_supported(const Problem& p) {
   check_head_dimensions(p.query.extent.dim, p.value.extent.dim);
   if (p.options.accumulate == Accumulate::fp16) {
-    decline("options.accumulate is Accumulate::fp16, which this version does not have: Accumulate::fp32 works");
+    decline(
+        "options.accumulate is Accumulate::fp16, which this version does not have: "
+        "Accumulate::fp32 works");
   }
   if (p.options.batch_invariant) {
-    decline("options.batch_invariant is not in this version: a batch of one gives bits that depend on no neighbour");
+    decline(
+        "options.batch_invariant is not in this version: a batch of one gives bits that depend on "
+        "no neighbour");
   }
   if (p.packed) {
     for (const RangeVector& range : kRangeVectors) {
       if (p.*range.given) {
-        decline(concat(range.name, " together with cu_seqlens is not in this version: prefix sums alone work, and ranges "
-                                   "work for input that is not packed"));
+        decline(concat(
+            range.name,
+            " together with cu_seqlens is not in this version: prefix sums alone work, and ranges "
+            "work for input that is not packed"));
       }
     }
   }
@@ -251,9 +297,11 @@ void check_supported(const Problem& p) {
     // The counter of the random numbers has 32 bits for each.
     constexpr Wide kCounts = Wide{1} << 32;
     const Sizes sizes = sizes_of(p);
-    if (Wide{sizes.batch} * p.query.extent.head >= kCounts || sizes.seq_q >= kCounts || sizes.seq_k / 8 >= kCounts) {
-      decline(concat("dropout with ", sizes.batch, " × ", p.query.extent.head, " heads, ", sizes.seq_q, " rows and ",
-                     sizes.seq_k, " keys: works below 2^32 heads in all, 2^32 rows and 2^35 keys"));
+    if (Wide{sizes.batch} * p.query.extent.head >= kCounts || sizes.seq_q >= kCounts ||
+        sizes.seq_k / 8 >= kCounts) {
+      decline(concat("dropout with ", sizes.batch, " × ", p.query.extent.head, " heads, ",
+                     sizes.seq_q, " rows and ", sizes.seq_k,
+                     " keys: works below 2^32 heads in all, 2^32 rows and 2^35 keys"));
     }
   }
 }

@@ -1,5 +1,6 @@
 #pragma once
-/// Device memory that a program owns, and copies to and from it: enough to write one program for every backend.
+/// Device memory that a program owns, and copies to and from it: enough to write one program for
+/// every backend.
 
 #include <cstddef>
 
@@ -12,7 +13,8 @@ namespace tessera {
 class TESSERA_API Buffer {
  public:
   Buffer() noexcept = default;
-  /// Throws DeviceError if the device has not that much, InvalidArgument if there is no such device.
+  /// Throws DeviceError if the device has not that much, InvalidArgument if there is no such
+  /// device.
   explicit Buffer(std::size_t bytes, int device = 0);
   Buffer(Buffer&& other) noexcept;
   Buffer& operator=(Buffer&& other) noexcept;
@@ -31,9 +33,9 @@ class TESSERA_API Buffer {
   int device_ = 0;
 };
 
-/// Copies bytes between host and device memory, in any direction, after what `stream` holds already. Host memory may be
-/// reused when the stream has been synchronised. Throws InvalidArgument for null pointers (unless bytes is 0) and ranges
-/// that overlap.
+/// Copies bytes between host and device memory, in any direction, after what `stream` holds
+/// already. Host memory may be reused when the stream has been synchronised. Throws InvalidArgument
+/// for null pointers (unless bytes is 0) and ranges that overlap.
 TESSERA_API void copy(void* destination, const void* source, std::size_t bytes, Stream stream = {});
 
 }  // namespace tessera

@@ -24,11 +24,11 @@ TESSERA_API BuildInfo build_info() noexcept;
 
 /// One device as the backend sees it.
 struct DeviceInfo {
-  std::string name{};         ///< the processor's or card's own name
-  std::string isa{};          ///< instruction set in use: "avx512", "sm_90a", …
-  std::string space{};        ///< where kernels run: "OpenMP", "CUDA", …
-  int threads = 1;            ///< host threads that kernels use; 1 on a GPU
-  std::uint64_t memory = 0;   ///< bytes
+  std::string name{};        ///< the processor's or card's own name
+  std::string isa{};         ///< instruction set in use: "avx512", "sm_90a", …
+  std::string space{};       ///< where kernels run: "OpenMP", "CUDA", …
+  int threads = 1;           ///< host threads that kernels use; 1 on a GPU
+  std::uint64_t memory = 0;  ///< bytes
 };
 TESSERA_API int device_count();
 /// Throws InvalidArgument if `device` is not in [0, device_count()).

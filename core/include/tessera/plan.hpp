@@ -1,5 +1,6 @@
 #pragma once
-/// A Plan says how a Problem is computed. Plan once, execute as often as there is data of that shape.
+/// A Plan says how a Problem is computed. Plan once, execute as often as there is data of that
+/// shape.
 
 #include <cstddef>
 #include <cstdint>
@@ -25,7 +26,8 @@ class TESSERA_API Plan {
   const Problem& problem() const noexcept;
   /// The kernel's name: `forward.vector.avx512`.
   std::string_view kernel() const noexcept;
-  /// Bytes of scratch memory that `execute` needs. Give them in Args::workspace and it allocates nothing.
+  /// Bytes of scratch memory that `execute` needs. Give them in Args::workspace and it allocates
+  /// nothing.
   std::size_t workspace_size() const noexcept;
   /// Parts into which the keys of a row are split; 1: not split.
   std::int64_t splits() const noexcept;
@@ -55,12 +57,14 @@ struct Support {
 /// Whether `plan` would succeed. Does not throw for any problem.
 TESSERA_API Support supports(const Problem& problem);
 
-/// Validates the problem, picks kernel and schedule, launches nothing. Throws InvalidArgument or Unsupported. TESSERA_KERNEL
-/// in the environment restricts the choice to kernels of that name, or with it between two dots: `generic`.
+/// Validates the problem, picks kernel and schedule, launches nothing. Throws InvalidArgument or
+/// Unsupported. TESSERA_KERNEL in the environment restricts the choice to kernels of that name, or
+/// with it between two dots: `generic`.
 TESSERA_API Plan plan(const Problem& problem);
 
-/// Computes out (and lse) of `args` on `stream`. Checks that `args` pose the plan's problem: InvalidArgument if not, with
-/// the outputs untouched. Strides of axes with one element may differ from the plan's. Asynchronous on devices with streams; Kokkos host spaces return when done.
+/// Computes out (and lse) of `args` on `stream`. Checks that `args` pose the plan's problem:
+/// InvalidArgument if not, with the outputs untouched. Strides of axes with one element may differ
+/// from the plan's. Asynchronous on devices with streams; Kokkos host spaces return when done.
 TESSERA_API void execute(const Plan& plan, const Args& args, Stream stream = {});
 
 }  // namespace tessera

@@ -1,5 +1,6 @@
 #pragma once
-/// A Problem says what is to be computed, without data: a plan for it serves every call of that shape.
+/// A Problem says what is to be computed, without data: a plan for it serves every call of that
+/// shape.
 
 #include <cstdint>
 #include <optional>
@@ -19,8 +20,8 @@ struct TensorSpec {
   DType dtype = DType::fp32;
   Extents extent{};
   Strides stride{};
-  /// Power of two from the size of an element to 128 that divides the address in bytes; `describe` takes the largest, and
-  /// 16 for null. A plan serves pointers at least as aligned.
+  /// Power of two from the size of an element to 128 that divides the address in bytes; `describe`
+  /// takes the largest, and 16 for null. A plan serves pointers at least as aligned.
   std::int64_t alignment = 16;
 
   friend constexpr bool operator==(const TensorSpec&, const TensorSpec&) = default;
@@ -35,7 +36,8 @@ struct PackedSpec {
   friend constexpr bool operator==(const PackedSpec&, const PackedSpec&) = default;
 };
 
-/// What is to be computed: a plain aggregate, unvalidated, without pointers. Shapes are [batch, head, seq, dim].
+/// What is to be computed: a plain aggregate, unvalidated, without pointers. Shapes are [batch,
+/// head, seq, dim].
 ///
 ///     query  [batch, head_q, seq_q, dim]       out  [batch, head_q, seq_q, dim_v]
 ///     key    [batch, head_k, seq_k, dim]       lse  [batch, head_q, seq_q, 1] fp32
@@ -50,7 +52,7 @@ struct Problem {
   TensorSpec out{};
   std::optional<TensorSpec> lse{};           ///< written if set
   std::optional<TensorSpec> alibi_slopes{};  ///< [batch or 1, head_q, 1, 1] fp32
-  std::optional<TensorSpec> bias{};          ///< [batch, head_q, seq_q, seq_k] fp32 or the input type
+  std::optional<TensorSpec> bias{};  ///< [batch, head_q, seq_q, seq_k] fp32 or the input type
   std::optional<TensorSpec> boolean_mask{};  ///< [batch, head_q, seq_q, seq_k] uint8
   std::optional<TensorSpec> sinks{};         ///< [1, head_q, 1, 1] fp32
   std::optional<PackedSpec> packed{};
@@ -64,7 +66,8 @@ struct Problem {
   friend constexpr bool operator==(const Problem&, const Problem&) = default;
 };
 
-/// The problem that these arguments pose: their shapes and which of them are there. Validates nothing.
+/// The problem that these arguments pose: their shapes and which of them are there. Validates
+/// nothing.
 TESSERA_API Problem describe(const Args& args, const Options& options = {},
                              Operation operation = Operation::forward);
 

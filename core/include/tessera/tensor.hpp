@@ -1,7 +1,9 @@
 #pragma once
-/// Non-owning views of attention's operands: a pointer, an element type, four extents and four element strides.
+/// Non-owning views of attention's operands: a pointer, an element type, four extents and four
+/// element strides.
 ///
-/// Two layouts are usual, and both are written [batch, head, seq, dim] in the extents; only the strides differ:
+/// Two layouts are usual, and both are written [batch, head, seq, dim] in the extents; only the
+/// strides differ:
 ///
 ///     bhsd   [batch][head][seq][dim] in memory        stride.head = seq·dim, stride.seq = dim
 ///     bshd   [batch][seq][head][dim] in memory        stride.head = dim,     stride.seq = head·dim
@@ -24,8 +26,9 @@ struct Extents {
   friend constexpr bool operator==(const Extents&, const Extents&) = default;
 };
 
-/// Distance between neighbours along each axis, in elements, at least 0. 0 repeats one slice (inputs only). Where an axis
-/// has one element its stride means nothing and may be anything; elsewhere dim's is 1.
+/// Distance between neighbours along each axis, in elements, at least 0. 0 repeats one slice
+/// (inputs only). Where an axis has one element its stride means nothing and may be anything;
+/// elsewhere dim's is 1.
 struct Strides {
   std::int64_t batch = 0;
   std::int64_t head = 0;
@@ -35,7 +38,8 @@ struct Strides {
   friend constexpr bool operator==(const Strides&, const Strides&) = default;
 };
 
-/// Strides of a dense [batch][head][seq][dim] array. Wraps modulo 2⁶⁴ where the array could not exist.
+/// Strides of a dense [batch][head][seq][dim] array. Wraps modulo 2⁶⁴ where the array could not
+/// exist.
 constexpr Strides bhsd_strides(const Extents& e) noexcept {
   const auto wrap = [](std::int64_t a, std::int64_t b) {
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
@@ -44,7 +48,8 @@ constexpr Strides bhsd_strides(const Extents& e) noexcept {
   return {.batch = wrap(e.head, head), .head = head, .seq = e.dim, .dim = 1};
 }
 
-/// Strides of a dense [batch][seq][head][dim] array. Wraps modulo 2⁶⁴ where the array could not exist.
+/// Strides of a dense [batch][seq][head][dim] array. Wraps modulo 2⁶⁴ where the array could not
+/// exist.
 constexpr Strides bshd_strides(const Extents& e) noexcept {
   const auto wrap = [](std::int64_t a, std::int64_t b) {
     return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
@@ -53,7 +58,8 @@ constexpr Strides bshd_strides(const Extents& e) noexcept {
   return {.batch = wrap(e.seq, seq), .head = e.dim, .seq = seq, .dim = 1};
 }
 
-/// A read-only view. Default-constructed: the operand is absent. Null data with elements is an error, without any it is legal.
+/// A read-only view. Default-constructed: the operand is absent. Null data with elements is an
+/// error, without any it is legal.
 struct ConstTensor {
   const void* data = nullptr;  ///< first element, in memory that the backend's device can read
   DType dtype = DType::fp32;
@@ -69,14 +75,15 @@ struct ConstTensor {
     return {data, dtype, extent, bshd_strides(extent)};
   }
   /// A dense [head] vector, one number a head: ALiBi slopes, sinks.
-  static constexpr ConstTensor per_head(const void* data, DType dtype, std::int64_t heads) noexcept {
+  static constexpr ConstTensor per_head(const void* data, DType dtype,
+                                        std::int64_t heads) noexcept {
     return {data, dtype, {.head = heads}, {.head = 1}};
   }
 };
 
-/// A writable view; an output. Its elements must not overlap one another: sorted by size, each stride is at least the span
-/// of the axes with smaller strides. Nor may they overlap an input's; lying between them, as in one fused
-/// [batch][seq][q, k, v, out][head][dim] array, is fine.
+/// A writable view; an output. Its elements must not overlap one another: sorted by size, each
+/// stride is at least the span of the axes with smaller strides. Nor may they overlap an input's;
+/// lying between them, as in one fused [batch][seq][q, k, v, out][head][dim] array, is fine.
 struct Tensor {
   void* data = nullptr;  ///< first element, in memory that the backend's device can write
   DType dtype = DType::fp32;
@@ -90,7 +97,8 @@ struct Tensor {
     return {data, dtype, extent, bshd_strides(extent)};
   }
   /// A dense fp32 [batch][head][seq] array for the log-sum-exp (packed: batch 1, seq = total_q).
-  static constexpr Tensor lse(float* data, std::int64_t batch, std::int64_t head, std::int64_t seq) noexcept {
+  static constexpr Tensor lse(float* data, std::int64_t batch, std::int64_t head,
+                              std::int64_t seq) noexcept {
     return bhsd(data, DType::fp32, {.batch = batch, .head = head, .seq = seq, .dim = 1});
   }
 
