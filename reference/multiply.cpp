@@ -123,15 +123,12 @@ __attribute__((target("avx512f,avx512dq,avx2,fma"))) void multiply_avx512(const 
 #endif
 
 template <class Real>
-void dispatch(const Product<Real>& p) {
+void dispatch(int level, const Product<Real>& p) {
 #if defined(__x86_64__)
-  static const int level =
-      __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512dq") != 0 ? 2
-      : __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0       ? 1
-                                                                                        : 0;
   if (level == 2) return multiply_avx512(p);
   if (level == 1) return multiply_avx2(p);
 #endif
+  static_cast<void>(level);
   multiply_any(p);
 }
 
@@ -159,7 +156,22 @@ void Panel<Real>::set_column(std::int64_t c, const Real* values) {
 template struct Panel<double>;
 template struct Panel<float>;
 
-void multiply(const Product<double>& product) { dispatch(product); }
-void multiply(const Product<float>& product) { dispatch(product); }
+int best_level() {
+#if defined(__x86_64__)
+  static const int level = [] {
+    if (__builtin_cpu_supports("avx2") == 0 || __builtin_cpu_supports("fma") == 0) return 0;
+    return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512dq") != 0 ? 2
+                                                                                             : 1;
+  }();
+  return level;
+#else
+  return 0;
+#endif
+}
+
+void multiply(const Product<double>& product) { dispatch(best_level(), product); }
+void multiply(const Product<float>& product) { dispatch(best_level(), product); }
+void multiply_at(int level, const Product<double>& product) { dispatch(level, product); }
+void multiply_at(int level, const Product<float>& product) { dispatch(level, product); }
 
 }  // namespace tessera::reference

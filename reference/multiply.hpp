@@ -68,4 +68,10 @@ struct Product {
 void multiply(const Product<double>& product);
 void multiply(const Product<float>& product);
 
+// The same with one instruction set, for tests: 0 is portable; 1 (AVX2) and 2 (AVX-512) where
+// best_level() says so.
+int best_level();
+void multiply_at(int level, const Product<double>& product);
+void multiply_at(int level, const Product<float>& product);
+
 }  // namespace tessera::reference

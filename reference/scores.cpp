@@ -34,6 +34,31 @@ void load_line(const ConstTensor& t, const Sequence& s, std::int64_t head, std::
           columns.end - columns.begin, to);
 }
 
+// Reduces in kLanes columns, which compilers vectorise although the operation is not associative.
+template <class Real, class Operation>
+Real reduce(const Real* values, std::int64_t count, Real neutral, Operation operation) {
+  constexpr std::int64_t kWidth = kLanes<Real>;
+  Real lanes[kWidth];
+  std::fill(lanes, lanes + kWidth, neutral);
+  std::int64_t i = 0;
+  for (; i + kWidth <= count; i += kWidth) {
+    for (std::int64_t lane = 0; lane < kWidth; ++lane) {
+      lanes[lane] = operation(lanes[lane], values[i + lane]);
+    }
+  }
+  Real result = neutral;
+  for (const Real lane : lanes) result = operation(result, lane);
+  for (; i < count; ++i) result = operation(result, values[i]);
+  return result;
+}
+
+template <class Real>
+bool has_nan(const Real* values, std::int64_t count) {
+  int found = 0;
+  for (std::int64_t i = 0; i < count; ++i) found |= values[i] != values[i] ? 1 : 0;
+  return found != 0;
+}
+
 // A visible score plus a finite bias is finite: what overflows saturates.
 template <class Real>
 Real add_bias(Real score, Real bias) {
@@ -217,12 +242,9 @@ void ScoreTile<Real>::exponentiate(const Call& call, const Sequence& s, std::int
   Real* score = begin + visible.begin - (visible.empty() ? visible.begin : origin);
   const std::int64_t count = visible.end - visible.begin;
 
-  Real maximum = -kInfinity<Real>;
-  bool nan = false;
-  for (std::int64_t j = 0; j < count; ++j) {
-    maximum = score[j] > maximum ? score[j] : maximum;
-    nan = nan || score[j] != score[j];
-  }
+  const bool nan = has_nan(score, count);
+  const Real maximum =
+      reduce(score, count, -kInfinity<Real>, [](Real a, Real b) { return b > a ? b : a; });
   Real sum = 0;
   statistics.empty = maximum == -kInfinity<Real> && !nan;
   if (statistics.empty) {
@@ -234,7 +256,7 @@ void ScoreTile<Real>::exponentiate(const Call& call, const Sequence& s, std::int
       const std::uint8_t* see = seen_row(row) + (score - begin);
       for (std::int64_t j = 0; j < count; ++j) score[j] = see[j] != 0 ? score[j] : Real{0};
     }
-    for (std::int64_t j = 0; j < count; ++j) sum += score[j];
+    sum = reduce(score, count, Real{0}, [](Real a, Real b) { return a + b; });
     std::fill(score + count, begin + width, Real{0});
   }
 
