@@ -40,12 +40,15 @@ std::span<const Choice> choices() noexcept {
 constexpr Index kTunedPanel = 48;  // rows of the panels that the tuning table counts
 constexpr Index kMaxThreadBytes = Index{1} << 20;
 
-constexpr Index round_up(Index x, Index multiple) { return (x + multiple - 1) / multiple * multiple; }
+constexpr Index round_up(Index x, Index multiple) {
+  return (x + multiple - 1) / multiple * multiple;
+}
 
 // Panels a task and keys a block at most, by the head dimensions alone.
 constexpr Blocking widest_blocking(Index dim, Index dim_v, Index panel) {
   for (const ForwardTuning& row : kForwardTuning) {
-    if (larger(dim, dim_v) <= row.head_dim) return {panel, row.panels48 * kTunedPanel / panel, row.keys};
+    if (larger(dim, dim_v) <= row.head_dim)
+      return {panel, row.panels48 * kTunedPanel / panel, row.keys};
   }
   return {};
 }
@@ -53,14 +56,15 @@ constexpr Blocking widest_blocking(Index dim, Index dim_v, Index panel) {
 constexpr bool fits(Index panel) {
   for (const ForwardTuning& row : kForwardTuning) {
     const Blocking b = widest_blocking(row.head_dim, row.head_dim, panel);
-    if (layout(b, row.head_dim, row.head_dim, true).size * Index{sizeof(float)} > kMaxThreadBytes) return false;
+    if (layout(b, row.head_dim, row.head_dim, true).size * Index{sizeof(float)} > kMaxThreadBytes)
+      return false;
   }
   return true;
 }
 static_assert(fits(48) && fits(24) && fits(12), "a thread's scratch memory stays within 1 MiB");
 
-// Enough tasks for all threads to end together, else as many panels a task as share a packed block of keys. A row's bits
-// do not depend on it.
+// Enough tasks for all threads to end together, else as many panels a task as share a packed block
+// of keys. A row's bits do not depend on it.
 Blocking choose_blocking(const Problem& p, Index panel) {
   Blocking b = widest_blocking(p.query.extent.dim, p.value.extent.dim, panel);
   const Index sequences = p.packed ? p.packed->segments : p.query.extent.batch;
@@ -78,7 +82,8 @@ Blocking choose_blocking(const Problem& p, Index panel) {
 }
 
 bool general(const Problem& p) {
-  return p.softcap || p.alibi_slopes || p.bias || p.boolean_mask || p.sinks || p.options.dropout > 0;
+  return p.softcap || p.alibi_slopes || p.bias || p.boolean_mask || p.sinks ||
+         p.options.dropout > 0;
 }
 
 Element element(DType dtype) {
@@ -110,8 +115,9 @@ WorkspaceParts workspace_parts(const Problem& p, const Blocking& b) {
 }
 
 std::string why(const Problem& p, const Blocking& b) {
-  return std::to_string(b.panels) + " panels of " + std::to_string(b.panel) + " rows, one a SIMD lane, share " +
-         std::to_string(b.keys) + " packed keys; " + (general(p) ? "general" : "plain") + " flavour";
+  return std::to_string(b.panels) + " panels of " + std::to_string(b.panel) +
+         " rows, one a SIMD lane, share " + std::to_string(b.keys) + " packed keys; " +
+         (general(p) ? "general" : "plain") + " flavour";
 }
 
 struct Launch {
@@ -130,9 +136,10 @@ void run_task(void* context, Index task, int thread) {
   const kernel::Sequence sequence = kernel::sequence(a, item.batch);
   const Index rows = launch.blocking.panel * launch.blocking.panels;
   const Index first = item.block * rows;
-  auto* scratch = reinterpret_cast<float*>(launch.scratch + launch.stride * static_cast<std::size_t>(thread));
-  launch.forward({&a, &sequence, item.batch, item.head, first, smaller(first + rows, sequence.rows), launch.blocking,
-                  scratch});
+  auto* scratch =
+      reinterpret_cast<float*>(launch.scratch + launch.stride * static_cast<std::size_t>(thread));
+  launch.forward({&a, &sequence, item.batch, item.head, first, smaller(first + rows, sequence.rows),
+                  launch.blocking, scratch});
 }
 
 }  // namespace
@@ -153,7 +160,8 @@ void append_candidates(const Problem& problem, std::vector<backend::Candidate>& 
     if (!choice.available) {
       candidate.rejected = "this processor lacks its instructions";
     } else if (larger(dim, dim_v) > TESSERA_BUILD_HEAD_DIM_MAX) {
-      candidate.rejected = "head_dim " + std::to_string(larger(dim, dim_v)) + " is above the largest that was built (" +
+      candidate.rejected = "head_dim " + std::to_string(larger(dim, dim_v)) +
+                           " is above the largest that was built (" +
                            std::to_string(TESSERA_BUILD_HEAD_DIM_MAX) + ", see TESSERA_HEAD_DIMS)";
     } else {
       const Blocking blocking = choose_blocking(problem, choice.unit->panel);
@@ -168,19 +176,23 @@ void append_candidates(const Problem& problem, std::vector<backend::Candidate>& 
   }
 }
 
-void launch(const backend::Candidate& candidate, const Problem& problem, const kernel::ForwardArguments& arguments,
-            void* workspace, const Stream& stream) {
+void launch(const backend::Candidate& candidate, const Problem& problem,
+            const kernel::ForwardArguments& arguments, void* workspace, const Stream& stream) {
   const Unit& unit = *choices()[static_cast<std::size_t>(candidate.id)].unit;
   const Blocking blocking{unit.panel, candidate.tile_q / unit.panel, candidate.tile_k};
   const WorkspaceParts parts = workspace_parts(problem, blocking);
   auto* memory = static_cast<std::byte*>(workspace ? workspace : arena(parts.size));
 
   auto* prefix = reinterpret_cast<Index*>(memory);
-  if (arguments.packed()) kernel::build_block_prefix(arguments, blocking.panel * blocking.panels, prefix);
-  Launch context{&arguments, kernel::work_order(arguments, blocking.panel * blocking.panels, prefix), blocking,
-                 memory + parts.scratch, parts.stride,
-                 unit.forward[static_cast<int>(element(problem.query.dtype))]
-                             [static_cast<int>(arguments.general() ? Flavour::General : Flavour::Plain)]};
+  if (arguments.packed())
+    kernel::build_block_prefix(arguments, blocking.panel * blocking.panels, prefix);
+  Launch context{&arguments,
+                 kernel::work_order(arguments, blocking.panel * blocking.panels, prefix),
+                 blocking,
+                 memory + parts.scratch,
+                 parts.stride,
+                 unit.forward[static_cast<int>(element(problem.query.dtype))][static_cast<int>(
+                     arguments.general() ? Flavour::General : Flavour::Plain)]};
   run_tasks(context.order.size(), stream, run_task, &context);
 }
 

@@ -1,13 +1,15 @@
 #pragma once
-// out = softmax(scale · Q Kᵀ) V of one task, queries in SIMD lanes: Sᵀ = K·Qᵀ and Oᵀ = Vᵀ·Pᵀ, so that a row's maximum and
-// sum are lane-wise and no register is ever summed across.
+// out = softmax(scale · Q Kᵀ) V of one task, queries in SIMD lanes: Sᵀ = K·Qᵀ and Oᵀ = Vᵀ·Pᵀ, so
+// that a row's maximum and sum are lane-wise and no register is ever summed across.
 //
-//     for each block of keys                       K and V copied to fp32, dense, in reading order (L2)
+//     for each block of keys                       K and V copied to fp32, dense, in reading order
+//     (L2)
 //       for each panel of rows                     panel: kVectors registers of rows
-//         for each group of keys    Sᵀ tile        kGroup keys x panel in registers; maximum on the way; to `score` (L1)
-//         advance                                  factor for what the panel has accumulated
-//         weigh                                    scores become weights, added to the sum
-//         for each group of dims    Oᵀ tile        kGroup dims x panel in registers, scaled by the factor first
+//         for each group of keys    Sᵀ tile        kGroup keys x panel in registers; maximum on the
+//         way; to `score` (L1) advance                                  factor for what the panel
+//         has accumulated weigh                                    scores become weights, added to
+//         the sum for each group of dims    Oᵀ tile        kGroup dims x panel in registers, scaled
+//         by the factor first
 
 #include "backends/kokkos/vector/pack.hpp"
 #include "backends/kokkos/vector/task.hpp"
@@ -16,6 +18,9 @@
 #include "core/kernel/softmax.hpp"
 
 namespace tessera::kokkos::vector::TESSERA_VECTOR_ISA {
+
+using kernel::larger;
+using kernel::smaller;
 
 using Lanes = VectorLanes;
 using State = kernel::SoftmaxState<Float>;
@@ -28,9 +33,11 @@ TESSERA_FN Int iota() {
   return lanes;
 }
 
-// accumulator[r][v] += Σ_k a[k][r] · b[k][v]: the inner loop of both products. a: [count][kGroup], b: [count][kV vectors].
+// accumulator[r][v] += Σ_k a[k][r] · b[k][v]: the inner loop of both products. a: [count][kGroup],
+// b: [count][kV vectors].
 template <int kV>
-TESSERA_FN void multiply(Float (&accumulator)[kGroup][kV], const float* a, const float* b, Index count) {
+TESSERA_FN void multiply(Float (&accumulator)[kGroup][kV], const float* a, const float* b,
+                         Index count) {
 #pragma GCC unroll 2
   for (Index k = 0; k < count; ++k) {
     Float operand[kV];
@@ -68,11 +75,36 @@ struct KeyBlock {
   Index capacity;  // keys that `value` has room for in each group
 };
 
-// Scores of keys [from, to) of the block; `see` hides what the rows do not see if kMasked. Raises `top`, the tile maxima.
+// Rows of key and value that the next block will pack: fetched into the second-level cache a few at
+// a time between register tiles, because packing itself is too short to wait for memory.
+struct Ahead {
+  const char* key;
+  const char* value;
+  Index key_stride;  // bytes
+  Index value_stride;
+  Index key_bytes;  // of a row
+  Index value_bytes;
+  Index rows;      // left
+  Index per_tile;  // rows a register tile
+
+  TESSERA_FN void fetch() {
+    constexpr Index kLine = 64;
+    for (Index n = smaller(per_tile, rows); n > 0;
+         --n, --rows, key += key_stride, value += value_stride) {
+      for (Index i = 0; i < key_bytes; i += kLine) __builtin_prefetch(key + i, 0, 2);
+      for (Index i = 0; i < value_bytes; i += kLine) __builtin_prefetch(value + i, 0, 2);
+    }
+  }
+};
+
+// Scores of keys [from, to) of the block; `see` hides what the rows do not see if kMasked. Raises
+// `top`, the tile maxima.
 template <int kV, bool kMasked>
-TESSERA_FN void score_groups(const Panel<kV>& panel, const KeyBlock& block, Index dim, Index from, Index to,
-                             const kernel::Interval<Int> (&see)[kV], Float (&top)[kV], float* score) {
+TESSERA_FN void score_groups(const Panel<kV>& panel, const KeyBlock& block, Index dim, Index from,
+                             Index to, const kernel::Interval<Int> (&see)[kV], Float (&top)[kV],
+                             float* score, Ahead& ahead) {
   for (Index key = from; key < to; key += kGroup) {
+    ahead.fetch();
     Float tile[kGroup][kV] = {};
     multiply<kV>(tile, block.key + key * dim, panel.query, dim);
     TESSERA_UNROLL
@@ -80,7 +112,8 @@ TESSERA_FN void score_groups(const Panel<kV>& panel, const KeyBlock& block, Inde
       TESSERA_UNROLL
       for (int v = 0; v < kV; ++v) {
         if constexpr (kMasked) {
-          tile[r][v] = kernel::hide<Lanes>(tile[r][v], see[v], Lanes::whole(static_cast<int>(key) + r));
+          tile[r][v] =
+              kernel::hide<Lanes>(tile[r][v], see[v], Lanes::whole(static_cast<int>(key) + r));
         }
         top[v] = kernel::observe<Lanes>(top[v], tile[r][v]);
         store(score + (key + r) * Panel<kV>::kLanes + v * kWidth, tile[r][v]);
@@ -108,8 +141,8 @@ TESSERA_FN void weigh(State (&state)[kV], Index from, Index to, float* score) {
 
 // Oᵀ = Oᵀ · factor + Vᵀ Pᵀ.
 template <int kV>
-TESSERA_FN void accumulate(const Panel<kV>& panel, const KeyBlock& block, Index dim_v, Index from, Index to,
-                           const Float (&factor)[kV], const float* score) {
+TESSERA_FN void accumulate(const Panel<kV>& panel, const KeyBlock& block, Index dim_v, Index from,
+                           Index to, const Float (&factor)[kV], const float* score) {
   for (Index column = 0; column < dim_v; column += kGroup) {
     float* out = panel.out + column * Panel<kV>::kLanes;
     Float tile[kGroup][kV];
@@ -118,8 +151,8 @@ TESSERA_FN void accumulate(const Panel<kV>& panel, const KeyBlock& block, Index 
       TESSERA_UNROLL
       for (int v = 0; v < kV; ++v) tile[r][v] = load(out + (r * kV + v) * kWidth) * factor[v];
     }
-    multiply<kV>(tile, block.value + column * block.capacity + from * kGroup, score + from * Panel<kV>::kLanes,
-                 to - from);
+    multiply<kV>(tile, block.value + column * block.capacity + from * kGroup,
+                 score + from * Panel<kV>::kLanes, to - from);
     TESSERA_UNROLL
     for (int r = 0; r < kGroup; ++r) {
       TESSERA_UNROLL

@@ -1,5 +1,6 @@
 #pragma once
-// A task from tensors to tensors: packs queries, walks the key blocks, writes outputs and log-sum-exps.
+// A task from tensors to tensors: packs queries, walks the key blocks, writes outputs and
+// log-sum-exps.
 
 #include <type_traits>
 
@@ -9,14 +10,18 @@
 namespace tessera::kokkos::vector::TESSERA_VECTOR_ISA {
 
 template <class T, class Void>
-TESSERA_FN Rows<T> rows_of(const kernel::Operand<Void>& operand, Index batch, Index head, Index first) {
-  return {static_cast<const T*>(operand.data) + batch * operand.batch + head * operand.head + first * operand.seq,
+TESSERA_FN Rows<T> rows_of(const kernel::Operand<Void>& operand, Index batch, Index head,
+                           Index first) {
+  return {static_cast<const T*>(operand.data) + batch * operand.batch + head * operand.head +
+              first * operand.seq,
           operand.seq};
 }
 
-// Adds one block of keys to one panel. Not a template of the element type: operands are fp32 by now.
+// Adds one block of keys to one panel. Not a template of the element type: operands are fp32 by
+// now.
 template <int kV, Flavour kFlavour>
-static void add_block(const ForwardTask& task, const Panel<kV>& panel, const KeyBlock& block, const ScorePass& pass) {
+static void add_block(const ForwardTask& task, const Panel<kV>& panel, const KeyBlock& block,
+                      const ScorePass& pass, Ahead& ahead) {
   const kernel::ForwardArguments& a = *task.arguments;
   const kernel::Band& band = task.sequence->band;
   const Index last = panel.row + panel.count;
@@ -35,14 +40,14 @@ static void add_block(const ForwardTask& task, const Panel<kV>& panel, const Key
   for (int v = 0; v < kV; ++v) top[v] = broadcast(kernel::kMinusInfinity);
   if constexpr (kFlavour == Flavour::Plain) {
     const auto all = kernel::within(band.all_of(panel.row, last), block.first, block.count);
-    const Index whole_from = kernel::smaller(kernel::larger((all.begin + kGroup - 1) / kGroup * kGroup, from), to);
-    const Index whole_to = kernel::larger(kernel::smaller(all.end / kGroup * kGroup, to), whole_from);
-    score_groups<kV, true>(panel, block, a.dim, from, whole_from, see, top, pass.score);
-    score_groups<kV, false>(panel, block, a.dim, whole_from, whole_to, see, top, pass.score);
-    score_groups<kV, true>(panel, block, a.dim, whole_to, to, see, top, pass.score);
+    const Index whole_from = smaller(larger((all.begin + kGroup - 1) / kGroup * kGroup, from), to);
+    const Index whole_to = larger(smaller(all.end / kGroup * kGroup, to), whole_from);
+    score_groups<kV, true>(panel, block, a.dim, from, whole_from, see, top, pass.score, ahead);
+    score_groups<kV, false>(panel, block, a.dim, whole_from, whole_to, see, top, pass.score, ahead);
+    score_groups<kV, true>(panel, block, a.dim, whole_to, to, see, top, pass.score, ahead);
   } else {
     Float unused[kV] = {};
-    score_groups<kV, false>(panel, block, a.dim, from, to, see, unused, pass.score);
+    score_groups<kV, false>(panel, block, a.dim, from, to, see, unused, pass.score, ahead);
     modify_scores<kV>(task, panel, block, pass, from, to, see, top);
   }
 
@@ -81,13 +86,14 @@ TESSERA_FN void with_vectors(Index count, F f) {
 
 // Rows that see nothing by position: output 0, log-sum-exp -infinity.
 template <class T>
-TESSERA_FN void clear_rows(const kernel::ForwardArguments& a, const kernel::Sequence& s, const ForwardTask& task,
-                           Index first, Index last) {
+TESSERA_FN void clear_rows(const kernel::ForwardArguments& a, const kernel::Sequence& s,
+                           const ForwardTask& task, Index first, Index last) {
   for (Index row = first; row < last; ++row) {
     T* out = const_cast<T*>(rows_of<T>(a.out, s.batch, task.head, s.query + row).data);
     for (Index column = 0; column < a.dim_v; column += 8) store8(out + column, Float8{});
     if (a.lse.data) {
-      a.lse.data[s.batch * a.lse.batch + task.head * a.lse.head + (s.query + row) * a.lse.seq] = kernel::kMinusInfinity;
+      a.lse.data[s.batch * a.lse.batch + task.head * a.lse.head + (s.query + row) * a.lse.seq] =
+          kernel::kMinusInfinity;
     }
   }
 }
@@ -113,11 +119,33 @@ static void finish_panel(const ForwardTask& task, const Panel<kV>& panel, float*
     store(factor + v * kWidth, kernel::inverse_sum<Lanes>(state) * scale);
   }
   const Rows<T> out = rows_of<T>(a.out, s.batch, task.head, s.query + panel.row);
-  unpack_panel(panel.out, factor, Panel<kV>::kLanes, panel.count, a.dim_v, const_cast<T*>(out.data), out.stride);
+  unpack_panel(panel.out, factor, Panel<kV>::kLanes, panel.count, a.dim_v, const_cast<T*>(out.data),
+               out.stride);
   if (a.lse.data) {
-    float* lse = a.lse.data + s.batch * a.lse.batch + task.head * a.lse.head + (s.query + panel.row) * a.lse.seq;
-    for (Index i = 0; i < panel.count; ++i) lse[i * a.lse.seq] = kernel::log_sum_exp(panel.max[i], panel.sum[i]);
+    float* lse = a.lse.data + s.batch * a.lse.batch + task.head * a.lse.head +
+                 (s.query + panel.row) * a.lse.seq;
+    for (Index i = 0; i < panel.count; ++i)
+      lse[i * a.lse.seq] = kernel::log_sum_exp(panel.max[i], panel.sum[i]);
   }
+}
+
+// The `rows` keys from `first` on, spread over the register tiles of one block.
+template <class T>
+TESSERA_FN Ahead ahead_of(const ForwardTask& task, Index key_head, Index first, Index rows) {
+  const kernel::ForwardArguments& a = *task.arguments;
+  const kernel::Sequence& s = *task.sequence;
+  const Rows<T> key = rows_of<T>(a.key, s.batch, key_head, s.key + first);
+  const Rows<T> value = rows_of<T>(a.value, s.batch, key_head, s.key + first);
+  constexpr Index kSize = sizeof(T);
+  const Index panels = (task.row_last - task.row_first + kPanel - 1) / kPanel;
+  return {reinterpret_cast<const char*>(key.data),
+          reinterpret_cast<const char*>(value.data),
+          key.stride * kSize,
+          value.stride * kSize,
+          a.dim * kSize,
+          a.dim_v * kSize,
+          rows,
+          (kGroup + panels - 1) / panels};
 }
 
 template <class T, Flavour kFlavour>
@@ -128,8 +156,8 @@ static void forward_task(const ForwardTask& task) {
   const Scratch at = layout(blocking, a.dim, a.dim_v, kFlavour == Flavour::General);
   float* const scratch = task.scratch;
 
-  const Index row_last = kernel::smaller(task.row_last, s.query_end);
-  clear_rows<T>(a, s, task, kernel::larger(task.row_first, s.query_end), task.row_last);
+  const Index row_last = smaller(task.row_last, s.query_end);
+  clear_rows<T>(a, s, task, larger(task.row_first, s.query_end), task.row_last);
   if (task.row_first >= row_last) return;
 
   const auto panel_at = [&](Index row, auto vectors) {
@@ -140,7 +168,7 @@ static void forward_task(const ForwardTask& task) {
     panel.max = scratch + at.max + index * kPanel;
     panel.sum = scratch + at.sum + index * kPanel;
     panel.row = row;
-    panel.count = kernel::smaller(kPanel, row_last - row);
+    panel.count = smaller(kPanel, row_last - row);
     return panel;
   };
   const auto each_panel = [&](auto f) {
@@ -153,8 +181,8 @@ static void forward_task(const ForwardTask& task) {
   const float scale = kFlavour == Flavour::Plain ? a.scale * kernel::kLog2E : 1.0f;
   each_panel([&](const auto& panel) {
     constexpr Index kLanes = std::remove_cvref_t<decltype(panel)>::kLanes;
-    pack_panel(rows_of<T>(a.query, s.batch, task.head, s.query + panel.row), panel.count, a.dim, scale, kLanes,
-               panel.query);
+    pack_panel(rows_of<T>(a.query, s.batch, task.head, s.query + panel.row), panel.count, a.dim,
+               scale, kLanes, panel.query);
     for (Index i = 0; i < kLanes * a.dim_v; i += kWidth) store(panel.out + i, Float{});
     for (Index i = 0; i < kLanes; i += kWidth) {
       const State empty = kernel::empty_state<Lanes>();
@@ -166,22 +194,28 @@ static void forward_task(const ForwardTask& task) {
   const Index key_head = kernel::key_head(a, task.head);
   const kernel::Interval<Index> any = s.band.any_of(task.row_first, row_last);
   const ScorePass pass{scratch + at.score, scratch + at.bias, scratch + at.mask};
-  for (Index start = any.begin / blocking.keys * blocking.keys; start < any.end; start += blocking.keys) {
+  for (Index start = any.begin / blocking.keys * blocking.keys; start < any.end;
+       start += blocking.keys) {
     // Slots before the band's begin are padding: they are neither read nor seen.
-    const Index first = kernel::larger(start, any.begin / 8 * 8);
-    const Index last = kernel::smaller(start + blocking.keys, any.end);
-    const Index readable = kernel::larger(0, s.band.begin - first);
+    const Index first = larger(start, any.begin / 8 * 8);
+    const Index last = smaller(start + blocking.keys, any.end);
+    const Index readable = larger(0, s.band.begin - first);
     const KeyBlock block{scratch + at.key, scratch + at.value, first, last - first, blocking.keys};
-    pack_keys(rows_of<T>(a.key, s.batch, key_head, s.key + first), readable, block.count, a.dim, scratch + at.key);
-    pack_values(rows_of<T>(a.value, s.batch, key_head, s.key + first), readable, block.count, a.dim_v, blocking.keys,
-                scratch + at.value);
+    pack_keys(rows_of<T>(a.key, s.batch, key_head, s.key + first), readable, block.count, a.dim,
+              scratch + at.key);
+    pack_values(rows_of<T>(a.value, s.batch, key_head, s.key + first), readable, block.count,
+                a.dim_v, blocking.keys, scratch + at.value);
+    Ahead ahead =
+        ahead_of<T>(task, key_head, first + block.count, smaller(block.count, any.end - last));
     each_panel([&](const auto& panel) {
       if constexpr (kFlavour == Flavour::General) load_modifiers<T>(task, panel, block, pass);
-      add_block<std::remove_cvref_t<decltype(panel)>::kVectorCount, kFlavour>(task, panel, block, pass);
+      add_block<std::remove_cvref_t<decltype(panel)>::kVectorCount, kFlavour>(task, panel, block,
+                                                                              pass, ahead);
     });
   }
   each_panel([&](const auto& panel) {
-    finish_panel<T, std::remove_cvref_t<decltype(panel)>::kVectorCount, kFlavour>(task, panel, pass.score);
+    finish_panel<T, std::remove_cvref_t<decltype(panel)>::kVectorCount, kFlavour>(task, panel,
+                                                                                  pass.score);
   });
 }
 

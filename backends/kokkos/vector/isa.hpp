@@ -1,7 +1,8 @@
 #pragma once
-// SIMD vectors of one instruction set. Included only by the units, each of which is compiled for its instruction set with
-// TESSERA_VECTOR_ISA (its name) and TESSERA_VECTOR_WIDTH (floats a register). Everything lies in a namespace of that name
-// and is inlined, so that no function compiled for one instruction set is ever linked into another's callers.
+// SIMD vectors of one instruction set. Included only by the units, each of which is compiled for
+// its instruction set with TESSERA_VECTOR_ISA (its name) and TESSERA_VECTOR_WIDTH (floats a
+// register). Everything lies in a namespace of that name and is inlined, so that no function
+// compiled for one instruction set is ever linked into another's callers.
 
 #include <cstdint>
 
@@ -18,7 +19,8 @@ namespace tessera::kokkos::vector::TESSERA_VECTOR_ISA {
 using kernel::Index;
 
 inline constexpr int kWidth = TESSERA_VECTOR_WIDTH;
-// The register tile: kGroup x kVectors accumulators, kVectors operands and a broadcast one fit the register file.
+// The register tile: kGroup x kVectors accumulators, kVectors operands and a broadcast one fit the
+// register file.
 inline constexpr int kGroup = kWidth == 16 ? 8 : 4;  // keys of a score tile, dims of an output tile
 inline constexpr int kVectors = 3;                   // vectors of query rows
 inline constexpr int kPanel = kVectors * kWidth;     // query rows of a full panel
@@ -90,11 +92,13 @@ struct VectorLanes {
     return __builtin_convertvector(product >> 32, Bits);
   }
 
-  // 2^x: x = n + f with n whole and |f| <= 1/2; a polynomial of degree 5 in f (relative error 9.2e-8 before rounding,
-  // found by Lawson's iteration with the constant term held at 1), times 2^n. From -127 down the factor 2^n is 0. The
-  // comparison in max() and the product let NaN through.
+  // 2^x: x = n + f with n whole and |f| <= 1/2; a polynomial of degree 5 in f (relative
+  // error 9.2e-8 before rounding, found by Lawson's iteration with the constant term held at 1),
+  // times 2^n. From -127 down the factor 2^n is 0. The comparison in max() and the product let NaN
+  // through.
   TESSERA_FN static Float exp2(Float x) {
-    const Float shift = broadcast(12582912.0f + 127.0f);  // 1.5·2^23 rounds to whole numbers; + 127: the exponent's bias
+    const Float shift = broadcast(
+        12582912.0f + 127.0f);  // 1.5·2^23 rounds to whole numbers; + 127: the exponent's bias
     x = max(broadcast(-127.0f), x);
     const Float shifted = x + shift;
     const Float f = x - (shifted - shift);
@@ -129,7 +133,9 @@ TESSERA_FN Float8 load8(const Fp16* p) {
   return v;
 #endif
 }
-TESSERA_FN Float8 load8(const std::uint8_t* p) { return __builtin_convertvector(load_as<Byte8>(p), Float8); }
+TESSERA_FN Float8 load8(const std::uint8_t* p) {
+  return __builtin_convertvector(load_as<Byte8>(p), Float8);
+}
 
 TESSERA_FN float load1(const float* p) { return *p; }
 TESSERA_FN float load1(const Bf16* p) { return kernel::bf16_to_float(p->bits); }

@@ -1,6 +1,7 @@
 #pragma once
-// Copies between tensors in memory and the fp32 blocks that the kernel computes on. This is where element types, strides
-// and tails are absorbed: behind it every block is dense, padded with zeros, and in the order in which it is read.
+// Copies between tensors in memory and the fp32 blocks that the kernel computes on. This is where
+// element types, strides and tails are absorbed: behind it every block is dense, padded with zeros,
+// and in the order in which it is read.
 
 #include "backends/kokkos/vector/isa.hpp"
 
@@ -15,11 +16,11 @@ struct Rows {
   TESSERA_FN const T* operator[](Index row) const { return data + row * stride; }
 };
 
-// Eight rows from `first` on, columns [column, column + 8), transposed: block[c] holds column c of the rows. Rows outside
-// [from, to) are 0 and are not read.
+// Eight rows from `first` on, columns [column, column + 8), transposed: block[c] holds column c of
+// the rows. Rows outside [from, to) are 0 and are not read.
 template <class T>
-TESSERA_FN void load_transposed(const Rows<T>& source, Index first, Index from, Index to, Index column,
-                                Float8 (&block)[8]) {
+TESSERA_FN void load_transposed(const Rows<T>& source, Index first, Index from, Index to,
+                                Index column, Float8 (&block)[8]) {
   if (from <= first && first + 8 <= to) {
     TESSERA_UNROLL
     for (int i = 0; i < 8; ++i) block[i] = load8(source[first + i] + column);
@@ -33,10 +34,11 @@ TESSERA_FN void load_transposed(const Rows<T>& source, Index first, Index from, 
   transpose8(block);
 }
 
-// panel[column][lane] = source[row = lane][column] · scale for `count` rows and `columns` (a multiple of 8) columns;
-// lanes from count to `lanes` (a multiple of 8) are 0.
+// panel[column][lane] = source[row = lane][column] · scale for `count` rows and `columns` (a
+// multiple of 8) columns; lanes from count to `lanes` (a multiple of 8) are 0.
 template <class T>
-TESSERA_FN void pack_panel(const Rows<T>& source, Index count, Index columns, float scale, Index lanes, float* panel) {
+TESSERA_FN void pack_panel(const Rows<T>& source, Index count, Index columns, float scale,
+                           Index lanes, float* panel) {
   for (Index lane = 0; lane < lanes; lane += 8) {
     for (Index column = 0; column < columns; column += 8) {
       Float8 block[8];
@@ -47,23 +49,26 @@ TESSERA_FN void pack_panel(const Rows<T>& source, Index count, Index columns, fl
   }
 }
 
-// As pack_panel, for a source [row][column] with any strides and any number of columns: a bias or a boolean mask.
+// As pack_panel, for a source [row][column] with any strides and any number of columns: a bias or a
+// boolean mask.
 template <class T>
-TESSERA_FN void pack_scores(const T* source, Index row_stride, Index column_stride, Index count, Index columns,
-                            Index lanes, float* panel) {
+TESSERA_FN void pack_scores(const T* source, Index row_stride, Index column_stride, Index count,
+                            Index columns, Index lanes, float* panel) {
   const Index whole = column_stride == 1 ? columns / 8 * 8 : 0;
   pack_panel(Rows<T>{source, row_stride}, count, whole, 1.0f, lanes, panel);
   for (Index column = whole; column < columns; ++column) {
     for (Index lane = 0; lane < lanes; ++lane) {
-      panel[column * lanes + lane] = lane < count ? load1(source + lane * row_stride + column * column_stride) : 0.0f;
+      panel[column * lanes + lane] =
+          lane < count ? load1(source + lane * row_stride + column * column_stride) : 0.0f;
     }
   }
 }
 
-// Keys in groups: block[group][column][key of the group]. Keys before `from` and from `to` on are 0 and are not read;
-// the source's row 0 is the block's key 0. `keys` is rounded up to whole groups.
+// Keys in groups: block[group][column][key of the group]. Keys before `from` and from `to` on are 0
+// and are not read; the source's row 0 is the block's key 0. `keys` is rounded up to whole groups.
 template <class T>
-TESSERA_FN void pack_keys(const Rows<T>& source, Index from, Index to, Index columns, float* block) {
+TESSERA_FN void pack_keys(const Rows<T>& source, Index from, Index to, Index columns,
+                          float* block) {
   for (Index key = 0; key < to; key += 8) {
     for (Index column = 0; column < columns; column += 8) {
       Float8 tile[8];
@@ -96,12 +101,13 @@ TESSERA_FN void store_groups(float* block, Index stride, Float8 v) {
   }
 }
 
-// Values in groups of columns: block[group][key][column of the group], room for `capacity` keys a group. Keys before
-// `from` are 0 and are not read; keys from `to` on are not written.
+// Values in groups of columns: block[group][key][column of the group], room for `capacity` keys a
+// group. Keys before `from` are 0 and are not read; keys from `to` on are not written.
 template <class T>
-TESSERA_FN void pack_values(const Rows<T>& source, Index from, Index to, Index columns, Index capacity, float* block) {
-  // Column by column, not key by key: a power-of-two distance between groups would map them all to one cache set. Two
-  // eights at once, so that a cache line of fp32 is read once.
+TESSERA_FN void pack_values(const Rows<T>& source, Index from, Index to, Index columns,
+                            Index capacity, float* block) {
+  // Column by column, not key by key: a power-of-two distance between groups would map them all to
+  // one cache set. Two eights at once, so that a cache line of fp32 is read once.
   const Index stride = capacity * kGroup;
   Index column = 0;
   for (; column + 16 <= columns; column += 16) {
@@ -119,14 +125,15 @@ TESSERA_FN void pack_values(const Rows<T>& source, Index from, Index to, Index c
   for (; column < columns; column += 8) {
     float* left = block + column * capacity;
     for (Index key = 0; key < from; ++key) store_groups(left + key * kGroup, stride, Float8{});
-    for (Index key = from; key < to; ++key) store_groups(left + key * kGroup, stride, load8(source[key] + column));
+    for (Index key = from; key < to; ++key)
+      store_groups(left + key * kGroup, stride, load8(source[key] + column));
   }
 }
 
 // out[row][column] = panel[column][lane = row] · factor[lane] for `count` rows.
 template <class T>
-TESSERA_FN void unpack_panel(const float* panel, const float* factor, Index lanes, Index count, Index columns, T* out,
-                             Index stride) {
+TESSERA_FN void unpack_panel(const float* panel, const float* factor, Index lanes, Index count,
+                             Index columns, T* out, Index stride) {
   for (Index lane = 0; lane < count; lane += 8) {
     const Float8 scale = load8(factor + lane);
     const Index rows = count - lane < 8 ? count - lane : 8;

@@ -1,6 +1,6 @@
 #pragma once
-// What the units of the vector path are given, and how a thread's scratch memory is laid out. Shared by all units and
-// their caller: nothing here depends on an instruction set.
+// What the units of the vector path are given, and how a thread's scratch memory is laid out.
+// Shared by all units and their caller: nothing here depends on an instruction set.
 
 #include "core/kernel/arguments.hpp"
 #include "core/kernel/sequence.hpp"
@@ -9,7 +9,8 @@ namespace tessera::kokkos::vector {
 
 using kernel::Index;
 
-// Shape of the work of a task. One head of one sequence, up to `panels` panels of rows; keys in blocks of `keys`.
+// Shape of the work of a task. One head of one sequence, up to `panels` panels of rows; keys in
+// blocks of `keys`.
 struct Blocking {
   Index panel = 0;   // rows a panel: the unit's
   Index panels = 0;  // panels a task at most
@@ -28,7 +29,8 @@ struct ForwardTask {
   float* scratch = nullptr;
 };
 
-// A thread's scratch memory, in floats; every part is a multiple of a cache line long. [x] is x numbers.
+// A thread's scratch memory, in floats; every part is a multiple of a cache line long. [x] is x
+// numbers.
 //
 //     query   panels x [dim][panel]       scaled queries, one a lane
 //     out     panels x [dim_v][panel]     unnormalised outputs
@@ -40,7 +42,8 @@ struct ForwardTask {
 //     bias    [keys][panel]               general flavour only
 //     mask    [keys][panel]
 struct Scratch {
-  Index query = 0, out = 0, max = 0, sum = 0, key = 0, value = 0, score = 0, bias = 0, mask = 0, size = 0;
+  Index query = 0, out = 0, max = 0, sum = 0, key = 0, value = 0, score = 0, bias = 0, mask = 0,
+        size = 0;
 };
 
 TESSERA_FN constexpr Scratch layout(const Blocking& b, Index dim, Index dim_v, bool general) {
@@ -70,8 +73,8 @@ enum class Flavour { Plain, General };
 
 // One instruction set's kernels: the only symbol of its object.
 struct Unit {
-  const char* name;  // "avx2"
-  Index panel;       // rows of a full panel
+  const char* name;                                // "avx2"
+  Index panel;                                     // rows of a full panel
   void (*forward[3][2])(const ForwardTask& task);  // [Element][Flavour]
 };
 

@@ -10,9 +10,11 @@
 namespace isa = tessera::kokkos::vector::TESSERA_VECTOR_ISA;
 using tessera::kokkos::vector::Flavour;
 
-extern "C" const tessera::kokkos::vector::Unit TESSERA_PASTE(tessera_vector_, TESSERA_VECTOR_ISA) = {
+extern "C" const tessera::kokkos::vector::Unit TESSERA_PASTE(tessera_vector_,
+                                                             TESSERA_VECTOR_ISA) = {
     TESSERA_TEXT(TESSERA_VECTOR_ISA),
     isa::kPanel,
     {{isa::forward_task<float, Flavour::Plain>, isa::forward_task<float, Flavour::General>},
      {isa::forward_task<isa::Fp16, Flavour::Plain>, isa::forward_task<isa::Fp16, Flavour::General>},
-     {isa::forward_task<isa::Bf16, Flavour::Plain>, isa::forward_task<isa::Bf16, Flavour::General>}}};
+     {isa::forward_task<isa::Bf16, Flavour::Plain>,
+      isa::forward_task<isa::Bf16, Flavour::General>}}};
