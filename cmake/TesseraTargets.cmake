@@ -43,6 +43,11 @@ if(TESSERA_SANITIZE MATCHES "thread")
   list(APPEND TESSERA_TEST_ENVIRONMENT "OMP_NUM_THREADS=1" "TSAN_OPTIONS=halt_on_error=1")
 endif()
 
+# The programs of tests with the label unit, without all the others.
+if(TESSERA_BUILD_TESTS)
+  add_custom_target(unit_tests)
+endif()
+
 # tessera_test_properties(name... [LABELS label...] [ENVIRONMENT VAR=value...] [TIMEOUT seconds] [PROCESSORS n])
 #
 # Gives ctest tests what all tests have.
@@ -60,6 +65,13 @@ function(tessera_test_properties)
                ENVIRONMENT "${TESSERA_TEST_ENVIRONMENT};${arg_ENVIRONMENT}"
                TIMEOUT ${arg_TIMEOUT}
                PROCESSORS ${arg_PROCESSORS})
+  if("unit" IN_LIST arg_LABELS)
+    foreach(test IN LISTS arg_UNPARSED_ARGUMENTS)
+      if(TARGET ${test})
+        add_dependencies(unit_tests ${test})
+      endif()
+    endforeach()
+  endif()
 endfunction()
 
 # tessera_add_test(NAME name SOURCES file... [LINK target...] [INTERNAL] [ARGS argument...]
