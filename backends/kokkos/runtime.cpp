@@ -118,7 +118,8 @@ void run_tasks(Index tasks, const Stream& stream,
       body(context, task, worker);
   };
   const HostSpace space = instance<HostSpace>(stream);
-  const int workers = static_cast<int>(std::min<Index>(tasks, std::max(1, space.concurrency())));
+  const int workers =
+      static_cast<int>(std::min<Index>({tasks, threads(), std::max(1, space.concurrency())}));
   using Policy =
       Kokkos::RangePolicy<HostSpace, Kokkos::Schedule<Kokkos::Static>, Kokkos::IndexType<int>>;
   space.fence("tessera: earlier work on the stream");
