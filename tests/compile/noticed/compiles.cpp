@@ -1,0 +1,4 @@
+// expect: anything
+#include <tessera/options.hpp>
+
+tessera::Mask mask = tessera::Mask::none();
