@@ -27,6 +27,14 @@ void require_finalized() {
   if (!Kokkos::is_finalized()) std::_Exit(3);
 }
 
+// For outputs wherever they are allocated.
+Plan plan_for(const SmallCall& call) {
+  std::vector<float> out;
+  Problem problem = describe(call.args(out));
+  problem.out.alignment = alignof(float);
+  return tessera::plan(problem);
+}
+
 void execute_from_threads(const SmallCall& call, const Plan& plan,
                           std::vector<std::vector<float>>& outs) {
   std::vector<std::thread> threads;
@@ -52,8 +60,7 @@ class Lazily : public ::testing::Environment {
 
     // Eight threads at once find it uninitialised.
     const SmallCall call;
-    std::vector<float> unused;
-    const Plan plan = tessera::plan(describe(call.args(unused)));
+    const Plan plan = plan_for(call);
     std::vector<std::vector<float>> outs(8);
     execute_from_threads(call, plan, outs);
     EXPECT_TRUE(Kokkos::is_initialized());
@@ -66,7 +73,7 @@ TEST(Runtime, ThreadsThatExecuteOnePlanGetTheSameBits) {
   ASSERT_NE(kLazily, nullptr);
   const SmallCall call;
   std::vector<float> expected;
-  const Plan plan = tessera::plan(describe(call.args(expected)));
+  const Plan plan = plan_for(call);
   execute(plan, call.args(expected));
   std::vector<std::vector<float>> outs(8);
   execute_from_threads(call, plan, outs);
