@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -40,7 +41,7 @@ constexpr double kMemoryGoal = 1 << 20;  // bytes a thread, workspace and arenas
 constexpr double kPlanGoal = 20, kExecuteGoal = 20;  // µs
 
 double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
+  std::ranges::sort(values);
   const std::size_t middle = values.size() / 2;
   return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
@@ -74,7 +75,7 @@ Json forward_figures(int rounds) {
   std::vector<std::unique_ptr<Cell>> cells;
   for (const std::int64_t head_dim : {64, 128}) {
     for (const Visible visible : {Visible::Full, Visible::Causal}) {
-      const Case c{DType::fp32, head_dim, visible, 2048, Extra::None};
+      const Case c{.head_dim = head_dim, .visible = visible, .seq = 2048};
       cells.push_back(
           std::make_unique<Cell>(c, visible == Visible::Full ? kFullGoal : kCausalGoal));
     }
@@ -109,6 +110,7 @@ Json forward_figures(int rounds) {
 template <class Function>
 Json latency_figure(const std::string& name, int rounds, double goal, const Function& function) {
   std::vector<double> microseconds;
+  microseconds.reserve(static_cast<std::size_t>(rounds));
   for (int round = 0; round < rounds; ++round)
     microseconds.push_back(1e6 * seconds_of(function, 0.02));
   const double figure = median(microseconds);
@@ -117,8 +119,8 @@ Json latency_figure(const std::string& name, int rounds, double goal, const Func
 
 Json latency_figures(int rounds) {
   Json figures = Json::array();
-  const Case tiny{DType::fp32, 64, Visible::Full, 16, Extra::None};
-  for (const Case& c : {tiny, Case{DType::fp32, 128, Visible::Causal, 2048, Extra::None}}) {
+  const Case tiny{.head_dim = 64, .seq = 16};
+  for (const Case& c : {tiny, Case{.head_dim = 128, .visible = Visible::Causal, .seq = 2048}}) {
     const Workload workload(c);
     const Problem problem = workload.problem();
     figures.push_back(latency_figure("plan/" + name_of(c), rounds, kPlanGoal,
@@ -148,7 +150,7 @@ Json memory_figures() {
   Json figures = Json::array();
   for (const std::int64_t seq : {2048, 8192}) {
     for (const std::int64_t head_dim : {64, 128}) {
-      const Case c{DType::fp32, head_dim, Visible::Full, seq, Extra::None};
+      const Case c{.head_dim = head_dim, .seq = seq};
       const Workload workload(c);
       const Plan planned = plan(workload.problem());
       const double before = resident_bytes();
@@ -195,8 +197,7 @@ Json build() {
 }
 
 bool all_met(const Json& figures) {
-  return std::all_of(figures.begin(), figures.end(),
-                     [](const Json& figure) { return figure["met"].get<bool>(); });
+  return std::ranges::all_of(figures, [](const Json& figure) { return figure["met"].get<bool>(); });
 }
 
 int measure(const char* path, int rounds) {

@@ -81,11 +81,11 @@ struct Chains {
 
 Chains chains_of(std::string_view isa) noexcept {
 #if defined(__x86_64__)
-  if (isa == "avx512") return {16, run_avx512};
-  if (isa == "avx2") return {8, run_avx2};
+  if (isa == "avx512") return {.width = 16, .run = run_avx512};
+  if (isa == "avx2") return {.width = 8, .run = run_avx2};
 #endif
-  if (isa == "portable") return {4, run_portable};
-  return {0, nullptr};
+  if (isa == "portable") return {.width = 4, .run = run_portable};
+  return {.width = 0, .run = nullptr};
 }
 
 // Threads inherit the processors of the one that starts them. If a parallel runtime has bound that

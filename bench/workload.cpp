@@ -1,6 +1,7 @@
 #include "bench/workload.hpp"
 
 #include <cmath>
+#include <numbers>
 #include <string_view>
 
 #include "reference/number.hpp"
@@ -85,7 +86,7 @@ double normal(std::uint64_t& state) noexcept {
   const std::uint64_t bits = next(state);
   double sum = 0;
   for (int i = 0; i < 4; ++i) sum += static_cast<double>(bits >> (16 * i) & 0xffffU);
-  return (sum / 65536 - 2) * std::sqrt(3.0);
+  return (sum / 65536 - 2) * std::numbers::sqrt3;
 }
 
 }  // namespace
@@ -134,9 +135,11 @@ Workload::Workload(const Case& c) {
       args_.softcap = 20;
       break;
     case Extra::Alibi: {
-      std::vector<float> slopes;
-      for (int head = 0; head < kHeads; ++head)
-        slopes.push_back(std::exp2(-8.0F * static_cast<float>(head + 1) / kHeads));
+      std::vector<float> slopes(kHeads);
+      for (std::size_t head = 0; head < slopes.size(); ++head) {
+        slopes[head] =
+            std::exp2(-8.0F * static_cast<float>(head + 1) / kHeads);  // as the paper has them
+      }
       args_.alibi_slopes = ConstTensor::per_head(
           upload(slopes.data(), slopes.size() * sizeof(float)), DType::fp32, kHeads);
       break;

@@ -22,7 +22,9 @@ def draw(runs: list[Run], path: str) -> None:
     from matplotlib import pyplot
 
     names = list(runs[0].measurements)
-    with_speed = [name for name in names if "flops_per_second" in runs[0].measurements[name].counters]
+    with_speed = [
+        name for name in names if "flops_per_second" in runs[0].measurements[name].counters
+    ]
     if len(runs) == 1 and with_speed:  # latencies have no FLOPs
         names = with_speed
     figure, axes = pyplot.subplots(figsize=(9, 1.4 + ROW * len(names)), layout="constrained")
@@ -53,7 +55,13 @@ def _draw_ratios(axes, runs: list[Run], names: list[str]) -> None:
             c = compared[name]
             noise = [[c.ratio - c.ratio / (1 + c.noise)], [c.ratio * c.noise]]
             axes.errorbar(
-                c.ratio, row + shift, xerr=noise, fmt=MARKERS[c.verdict], markersize=5, elinewidth=1, color=colour,
+                c.ratio,
+                row + shift,
+                xerr=noise,
+                fmt=MARKERS[c.verdict],
+                markersize=5,
+                elinewidth=1,
+                color=colour,
                 label=label,
             )
             label = None  # once in the legend
@@ -66,7 +74,9 @@ def _draw_ratios(axes, runs: list[Run], names: list[str]) -> None:
         axes.xaxis.set_minor_locator(ticker.NullLocator())
     axes.xaxis.set_major_formatter("{x:g}")
     axes.set_yticks(range(len(names)), names)
-    axes.set_xlabel(f"time of {runs[0].label} / time. Right is faster; ▼ slower, ▲ faster beyond noise (bars)")
+    axes.set_xlabel(
+        f"time of {runs[0].label} / time. Right is faster; ▼ slower, ▲ faster beyond noise (bars)"
+    )
     axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1), ncols=4, frameon=False)
 
 

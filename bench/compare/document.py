@@ -68,7 +68,10 @@ def warnings(runs: list[Run]) -> list[str]:
     for key in COMPARABLE:
         values = list(dict.fromkeys(run.context.get(key, "unknown") for run in runs))
         if len(values) > 1:
-            texts.append(f"The files differ in {key}: {' | '.join(values)}. Ratios compare machines, not only code.")
+            texts.append(
+                f"The files differ in {key}: {' | '.join(values)}. "
+                "Ratios compare machines, not only code."
+            )
     for run in runs:
         absent = [key for key in CONTEXT if key not in run.context]
         if absent:
@@ -76,8 +79,8 @@ def warnings(runs: list[Run]) -> list[str]:
         few = [m for m in run.measurements.values() if m.spread is None]
         if few:
             texts.append(
-                f"{run.label}: {len(few)} of {len(run.measurements)} benchmarks have fewer than three repetitions; "
-                f"their spread is assumed."
+                f"{run.label}: {len(few)} of {len(run.measurements)} benchmarks have fewer than three "
+                "repetitions; their spread is assumed."
             )
     return texts
 
@@ -85,7 +88,11 @@ def warnings(runs: list[Run]) -> list[str]:
 def format_time(seconds: float) -> str:
     for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if seconds >= scale:
-            return f"{seconds / scale:.3g} {unit}" if seconds < 1000 * scale else f"{seconds / scale:.0f} {unit}"
+            return (
+                f"{seconds / scale:.3g} {unit}"
+                if seconds < 1000 * scale
+                else f"{seconds / scale:.0f} {unit}"
+            )
     return f"{seconds / 1e-9:.3g} ns"
 
 
@@ -117,21 +124,29 @@ def _summary(runs: list[Run], comparisons: list[dict[str, Comparison]]) -> Table
             slower = sum(c.verdict is Verdict.SLOWER for c in of)
             faster = sum(c.verdict is Verdict.FASTER for c in of)
             rows.append([run.label, key, f"{mean:.3f}", str(count), str(faster), str(slower)])
-    return Table(["file", "group", "geometric mean of ratios", "benchmarks", "faster", "slower"], rows)
+    return Table(
+        ["file", "group", "geometric mean of ratios", "benchmarks", "faster", "slower"], rows
+    )
 
 
 def _changes(runs: list[Run], comparisons: list[dict[str, Comparison]]) -> Items:
     texts = []
     for run, compared in zip(runs[1:], comparisons, strict=True):
-        slower = sorted((c for c in compared.values() if c.verdict is Verdict.SLOWER), key=lambda c: c.ratio)
-        texts += [f"Regression in {run.label}: {c.name} {c.ratio:.3f} ± {c.noise:.3f}" for c in slower]
+        slower = sorted(
+            (c for c in compared.values() if c.verdict is Verdict.SLOWER), key=lambda c: c.ratio
+        )
+        texts += [
+            f"Regression in {run.label}: {c.name} {c.ratio:.3f} ± {c.noise:.3f}" for c in slower
+        ]
     return Items(texts or ["No regression beyond noise."])
 
 
 def _ratios(runs: list[Run], comparisons: list[dict[str, Comparison]]) -> Table:
     rows = []
     for name in runs[0].measurements:
-        cells = [format_ratio(compared[name]) if name in compared else "–" for compared in comparisons]
+        cells = [
+            format_ratio(compared[name]) if name in compared else "–" for compared in comparisons
+        ]
         if any(cell != "–" for cell in cells):
             rows.append([name, *cells])
     return Table([f"ratio to {runs[0].label}", *(run.label for run in runs[1:])], rows)
@@ -146,7 +161,11 @@ def _measurements(runs: list[Run]) -> Table:
         row = [name]
         for run in runs:
             m = run.measurements.get(name)
-            row += ["–", "–", "–"] if m is None else [format_time(m.seconds), format_speed(m), format_peak(m)]
+            row += (
+                ["–", "–", "–"]
+                if m is None
+                else [format_time(m.seconds), format_speed(m), format_peak(m)]
+            )
         rows.append(row)
     return Table(head, rows)
 

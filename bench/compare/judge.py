@@ -9,15 +9,18 @@ import math
 from compare.load import Measurement, Run
 
 FACTOR = 3.0  # standard deviations that a difference must exceed
-FLOOR = 0.02  # relative difference that is never called one: clocks and code placement move that much
+FLOOR = (
+    0.02  # relative difference that is never called one: clocks and code placement move that much
+)
 UNKNOWN_SPREAD = 0.05  # relative standard deviation assumed below three repetitions
 
 RULE = (
-    "Time is the median of the repetitions, the ratio is the first file's time over the other's: above 1 is faster. "
-    "A repetition's relative spread is 1.4826·MAD/median (MAD: median absolute deviation; files that hold aggregates "
-    f"only: stddev/median; fewer than three repetitions: {UNKNOWN_SPREAD:.0%} is assumed). A difference counts if the "
-    f"slower time exceeds the faster by more than the noise, which is {FACTOR:g}·√(spread₁² + spread₂²) and at least "
-    f"{FLOOR:.0%}; else the two are called the same."
+    "Time is the median of the repetitions, the ratio is the first file's time over the other's: "
+    "above 1 is faster. A repetition's relative spread is 1.4826·MAD/median (MAD: median absolute "
+    "deviation; files that hold aggregates only: stddev/median; fewer than three repetitions: "
+    f"{UNKNOWN_SPREAD:.0%} is assumed). A difference counts if the slower time exceeds the faster by "
+    f"more than the noise, which is {FACTOR:g}·√(spread₁² + spread₂²) and at least {FLOOR:.0%}; else "
+    "the two are called the same."
 )
 
 
@@ -76,7 +79,7 @@ def group(name: str) -> str:
 
 
 def geometric_means(comparisons: dict[str, Comparison]) -> dict[str, tuple[float, int]]:
-    """(mean ratio, number of benchmarks) of each group, and of `all` where there are several groups."""
+    """(mean ratio, number of benchmarks) of each group, and of `all` if there are several."""
     ratios: dict[str, list[float]] = {}
     for name, comparison in comparisons.items():
         ratios.setdefault(group(name), []).append(comparison.ratio)

@@ -71,7 +71,8 @@ class _Problem(Exception):
 def _parse(path: str) -> Any:
     try:
         text = pathlib.Path(path).read_text(encoding="utf-8")
-        # NaN is let through: Google Benchmark writes it into aggregates (0/0). Numbers that are used are checked.
+        # NaN is let through: Google Benchmark writes it into aggregates (0/0).
+        # The numbers that are used are checked.
         return json.loads(text, object_pairs_hook=_object)
     except OSError as error:
         raise _Problem(f"cannot be read: {error.strerror}") from None
@@ -125,7 +126,9 @@ def _run(path: str, label: str, data: Any) -> Run:
                 raise _Problem(f"{name}: the aggregate {kind} occurs twice")
             aggregates[name][kind] = row
         else:
-            raise _Problem(f"{name}: run_type is {row['run_type']!r}; must be iteration or aggregate")
+            raise _Problem(
+                f"{name}: run_type is {row['run_type']!r}; must be iteration or aggregate"
+            )
 
     measurements: dict[str, Measurement] = {}
     for name in dict.fromkeys([*repetitions, *aggregates]):

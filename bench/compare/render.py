@@ -10,12 +10,13 @@ from compare.document import MARKS, Verdict
 TITLE = "Tessera: benchmark comparison"
 
 STYLE = """
-body { font: 15px/1.45 system-ui, sans-serif; color: #1a1a1a; background: #fff; margin: 2rem auto; max-width: 75rem;
-       padding: 0 1rem; }
+body { font: 15px/1.45 system-ui, sans-serif; color: #1a1a1a; background: #fff;
+       margin: 2rem auto; max-width: 75rem; padding: 0 1rem; }
 h1 { font-size: 1.5rem; } h2 { font-size: 1.15rem; margin-top: 2rem; }
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: 0.9rem; }
-th, td { padding: 0.25rem 0.7rem; border-bottom: 1px solid #ddd; text-align: right; white-space: nowrap; }
+th, td { padding: 0.25rem 0.7rem; border-bottom: 1px solid #ddd; text-align: right;
+         white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; }
 th { border-bottom: 2px solid #888; }
 .slower { color: #b00020; font-weight: 600; } .faster { color: #00692e; font-weight: 600; }
@@ -42,7 +43,11 @@ def _markdown_block(block: Block) -> str:
             return f"![{_escape_markdown(text)}]({path})"
         case Table(head, rows):
             rule = ["---", *["---:"] * (len(head) - 1)]
-            lines = [map(_escape_markdown, head), rule, *(map(_escape_markdown, row) for row in rows)]
+            lines = [
+                map(_escape_markdown, head),
+                rule,
+                *(map(_escape_markdown, row) for row in rows),
+            ]
             return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
@@ -55,7 +60,8 @@ def _escape_markdown(text: str) -> str:
 def page(blocks: list[Block]) -> str:
     body = "\n".join(_html_block(block) for block in blocks)
     return (
-        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n<title>{TITLE}</title>\n'
+        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f"<title>{TITLE}</title>\n"
         f"<style>{STYLE}</style>\n</head>\n<body>\n<h1>{TITLE}</h1>\n{body}\n</body>\n</html>\n"
     )
 

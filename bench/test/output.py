@@ -1,6 +1,6 @@
-"""What tessera_bench writes: names without suffixes, the promised counters and context, times above zero.
+"""What tessera_bench writes: names without suffixes, the promised counters and context.
 
-    output.py PATH/TO/tessera_bench
+output.py PATH/TO/tessera_bench
 """
 
 from __future__ import annotations
@@ -15,14 +15,19 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from compare import load
 
-NAME = r"^(forward|plan|execute|workspace|naive)/(fp32|fp16|bf16)/d\d+/(full|causal|window)/s\d+(/[a-z0-9]+)?$"
+NAME = (
+    r"^(forward|plan|execute|workspace|naive)/(fp32|fp16|bf16)/d\d+/(full|causal|window)/s\d+"
+    r"(/[a-z0-9]+)?$"
+)
 
 
 class Output(unittest.TestCase):
     program = ""
 
     def run_bench(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run([self.program, *arguments], capture_output=True, text=True, check=False)
+        return subprocess.run(
+            [self.program, *arguments], capture_output=True, text=True, check=False
+        )
 
     def test_names(self) -> None:
         names = self.run_bench("--benchmark_list_tests=true").stdout.split()
@@ -30,16 +35,28 @@ class Output(unittest.TestCase):
         self.assertEqual(len(set(names)), len(names))
         for name in names:
             self.assertRegex(name, NAME)
-        for name in ("forward/bf16/d128/causal/s4096", "forward/fp32/d64/full/s2048", "execute/fp32/d64/full/s16"):
+        for name in (
+            "forward/bf16/d128/causal/s4096",
+            "forward/fp32/d64/full/s2048",
+            "execute/fp32/d64/full/s16",
+        ):
             self.assertIn(name, names)
 
     def test_file(self) -> None:
-        wanted = ("forward/fp32/d64/causal/s512", "plan/fp32/d64/full/s16", "execute/fp32/d64/full/s16",
-                  "workspace/fp32/d64/full/s2048")
+        wanted = (
+            "forward/fp32/d64/causal/s512",
+            "plan/fp32/d64/full/s16",
+            "execute/fp32/d64/full/s16",
+            "workspace/fp32/d64/full/s2048",
+        )
         with tempfile.TemporaryDirectory() as folder:
             path = str(pathlib.Path(folder) / "out.json")
-            done = self.run_bench(f"--benchmark_filter=^({'|'.join(wanted)})$", f"--benchmark_out={path}",
-                                  "--benchmark_repetitions=3", "--benchmark_min_time=0.001")
+            done = self.run_bench(
+                f"--benchmark_filter=^({'|'.join(wanted)})$",
+                f"--benchmark_out={path}",
+                "--benchmark_repetitions=3",
+                "--benchmark_min_time=0.001",
+            )
             self.assertEqual(done.returncode, 0, done.stderr)
             run = load.load(path)
             raw = json.loads(pathlib.Path(path).read_text(encoding="utf-8"))

@@ -60,7 +60,9 @@ class FileCase(unittest.TestCase):
         self.folder = pathlib.Path(folder.name)
 
     def write(self, name: str, benchmarks: Any, **context: Any) -> str:
-        return self.write_text(name, json.dumps({"context": CONTEXT | context, "benchmarks": benchmarks}))
+        return self.write_text(
+            name, json.dumps({"context": CONTEXT | context, "benchmarks": benchmarks})
+        )
 
     def write_text(self, name: str, text: str) -> str:
         path = self.folder / name

@@ -33,8 +33,11 @@ class CommandCase(FileCase):
 
 class Reports(CommandCase):
     def test_three_files(self) -> None:
-        a = self.write("old.json", rows("forward/x", [10, 10, 10], flops_per_second=187e9, peak_fraction=0.8)
-                       + rows("forward/y", [5, 5, 5]))
+        a = self.write(
+            "old.json",
+            rows("forward/x", [10, 10, 10], flops_per_second=187e9, peak_fraction=0.8)
+            + rows("forward/y", [5, 5, 5]),
+        )
         b = self.write("new.json", rows("forward/x", [20, 20, 20]) + rows("forward/y", [2, 2, 2]))
         c = self.write("same.json", rows("forward/x", [10, 10, 10]) + rows("forward/z", [1, 1, 1]))
         status, errors = self.call(a, b, c)
@@ -82,19 +85,31 @@ class Reports(CommandCase):
         self.assertIn("forward/\\<script\\>\\|\\*x\\*", self.report("report.md"))
 
     def test_devices_differ(self) -> None:
-        a, b = self.write("a.json", rows("x", [1, 1, 1])), self.write("b.json", rows("x", [1, 1, 1]), device="Other")
+        a, b = self.write("a.json", rows("x", [1, 1, 1])), self.write(
+            "b.json", rows("x", [1, 1, 1]), device="Other"
+        )
         status, errors = self.call(a, b)
         self.assertEqual(status, 0)
         self.assertIn("warning: The files differ in device: Some CPU | Other.", errors)
-        self.assertIn("> **Warning:** The files differ in device: Some CPU \\| Other.", self.report("report.md"))
-        self.assertIn('<p class="warning">Warning: The files differ in device', self.report("report.html"))
+        self.assertIn(
+            "> **Warning:** The files differ in device: Some CPU \\| Other.",
+            self.report("report.md"),
+        )
+        self.assertIn(
+            '<p class="warning">Warning: The files differ in device', self.report("report.html")
+        )
 
     def test_few_repetitions(self) -> None:
         a = self.write("a.json", rows("x", [1]))
         self.assertIn("1 of 1 benchmarks have fewer than three repetitions", self.call(a, a)[1])
 
     def test_failure_is_told(self) -> None:
-        failed = {"name": "y", "run_type": "iteration", "error_occurred": True, "error_message": "no such kernel"}
+        failed = {
+            "name": "y",
+            "run_type": "iteration",
+            "error_occurred": True,
+            "error_message": "no such kernel",
+        }
         a = self.write("a.json", rows("x", [1, 1, 1]) + rows("y", [1, 1, 1]))
         b = self.write("b.json", rows("x", [1, 1, 1]) + [failed])
         self.call(a, b)
@@ -111,7 +126,10 @@ class Status(CommandCase):
         self.assertEqual(self.call(self.old, self.slow)[0], 0)
 
     def test_slow_fails_when_asked(self) -> None:
-        for arguments in ((self.old, self.slow, "--fail-below", "0.95"), ("--fail-below=0.95", self.old, self.slow)):
+        for arguments in (
+            (self.old, self.slow, "--fail-below", "0.95"),
+            ("--fail-below=0.95", self.old, self.slow),
+        ):
             status, errors = self.call(*arguments)
             self.assertEqual(status, 1)
             self.assertIn("slow: x: ratio 0.909 is below 0.95", errors)
@@ -154,9 +172,14 @@ class Status(CommandCase):
         self.assertEqual(self.call(self.write("z.json", [failed]))[0], 2)
 
     def test_wrong_use(self) -> None:
-        for arguments in ((), (self.old, "--fail-below", "0.95"), (self.old, self.slow, "--fail-below", "nan"),
-                          (self.old, self.slow, "--fail-below", "0"), (self.old, self.slow, "--fail-below", "2"),
-                          (self.old, self.slow, "--what")):
+        for arguments in (
+            (),
+            (self.old, "--fail-below", "0.95"),
+            (self.old, self.slow, "--fail-below", "nan"),
+            (self.old, self.slow, "--fail-below", "0"),
+            (self.old, self.slow, "--fail-below", "2"),
+            (self.old, self.slow, "--what"),
+        ):
             self.assertEqual(self.call(*arguments)[0], 2, arguments)
 
     def test_out_dir_is_a_file(self) -> None:

@@ -19,7 +19,9 @@ def run(label: str, *measurements: Measurement) -> Run:
 
 class Rule(unittest.TestCase):
     def verdict(self, first: float, other: float, *spreads: float | None) -> Verdict:
-        return judge.compare(measured("x", first, spreads[0]), measured("x", other, spreads[1])).verdict
+        return judge.compare(
+            measured("x", first, spreads[0]), measured("x", other, spreads[1])
+        ).verdict
 
     def test_ratio_above_one_is_faster(self) -> None:
         c = judge.compare(measured("x", 2.0), measured("x", 1.0))
@@ -56,13 +58,19 @@ class Means(unittest.TestCase):
     def test_groups(self) -> None:
         names = ("forward/a", "forward/b", "plan/a")
         first = run("a", *(measured(name, 4.0) for name in names))
-        other = run("b", measured("forward/a", 2.0), measured("forward/b", 0.5), measured("plan/a", 4.0))
+        other = run(
+            "b", measured("forward/a", 2.0), measured("forward/b", 0.5), measured("plan/a", 4.0)
+        )
         means = judge.geometric_means(judge.compare_runs(first, other))
-        self.assertEqual({key: (round(m, 9), n) for key, (m, n) in means.items()},
-                         {"forward": (4.0, 2), "plan": (1.0, 1), "all": (round(16 ** (1 / 3), 9), 3)})
+        self.assertEqual(
+            {key: (round(m, 9), n) for key, (m, n) in means.items()},
+            {"forward": (4.0, 2), "plan": (1.0, 1), "all": (round(16 ** (1 / 3), 9), 3)},
+        )
 
     def test_missing_on_either_side(self) -> None:
-        first, other = run("a", measured("x", 1), measured("y", 1)), run("b", measured("y", 1), measured("z", 1))
+        first, other = run("a", measured("x", 1), measured("y", 1)), run(
+            "b", measured("y", 1), measured("z", 1)
+        )
         self.assertEqual(list(judge.compare_runs(first, other)), ["y"])
         self.assertEqual(judge.missing(first, other), ["x"])
 

@@ -20,22 +20,33 @@ class Good(FileCase):
         self.assertEqual(m.counters, {"flops_per_second": 2e9})
 
     def test_aggregates_beside_repetitions_are_ignored(self) -> None:
-        path = self.write("a.json", rows("x", [10, 10, 10]) + [aggregate("x", "median", 99), aggregate("x", "cv", 0)])
+        path = self.write(
+            "a.json",
+            rows("x", [10, 10, 10]) + [aggregate("x", "median", 99), aggregate("x", "cv", 0)],
+        )
         self.assertAlmostEqual(load.load(path).measurements["x"].seconds, 10e-3)
 
     def test_aggregates_alone(self) -> None:
-        kinds = [aggregate("x", "mean", 12), aggregate("x", "median", 10), aggregate("x", "stddev", 2)]
+        kinds = [
+            aggregate("x", "mean", 12),
+            aggregate("x", "median", 10),
+            aggregate("x", "stddev", 2),
+        ]
         m = load.load(self.write("a.json", kinds)).measurements["x"]
         self.assertAlmostEqual(m.seconds, 10e-3)
         self.assertAlmostEqual(m.spread, 0.2)
 
     def test_two_repetitions_have_no_spread(self) -> None:
-        self.assertIsNone(load.load(self.write("a.json", rows("x", [1, 2]))).measurements["x"].spread)
+        self.assertIsNone(
+            load.load(self.write("a.json", rows("x", [1, 2]))).measurements["x"].spread
+        )
 
     def test_nan_in_aggregates_that_nobody_needs(self) -> None:
         # Google Benchmark's coefficient of variation of a counter that is zero.
         cv = aggregate("x", "cv", 0) | {"workspace_bytes": math.nan}
-        self.assertAlmostEqual(load.load(self.write("a.json", rows("x", [1]) + [cv])).measurements["x"].seconds, 1e-3)
+        self.assertAlmostEqual(
+            load.load(self.write("a.json", rows("x", [1]) + [cv])).measurements["x"].seconds, 1e-3
+        )
 
     def test_units(self) -> None:
         for unit, seconds in (("ns", 3e-9), ("us", 3e-6), ("ms", 3e-3), ("s", 3.0)):
@@ -43,13 +54,20 @@ class Good(FileCase):
             self.assertAlmostEqual(load.load(path).measurements["x"].seconds, seconds)
 
     def test_failed_benchmark_is_no_measurement(self) -> None:
-        failed = {"name": "y", "run_type": "iteration", "error_occurred": True, "error_message": "no such kernel"}
+        failed = {
+            "name": "y",
+            "run_type": "iteration",
+            "error_occurred": True,
+            "error_message": "no such kernel",
+        }
         run = load.load(self.write("a.json", rows("x", [1]) + [failed]))
         self.assertEqual(list(run.measurements), ["x"])
         self.assertEqual(run.failures, {"y": "no such kernel"})
 
     def test_context_without_our_keys(self) -> None:
-        path = self.write_text("a.json", json.dumps({"context": {"num_cpus": 2}, "benchmarks": rows("x", [1])}))
+        path = self.write_text(
+            "a.json", json.dumps({"context": {"num_cpus": 2}, "benchmarks": rows("x", [1])})
+        )
         self.assertEqual(load.load(path).context, {})
 
     def test_labels_are_unique(self) -> None:
@@ -96,7 +114,10 @@ class Bad(FileCase):
         self.refused(self.write_text("a.json", "1" * 10000), "is not JSON")
 
     def test_key_twice(self) -> None:
-        self.refused(self.write_text("a.json", '{"context": {}, "context": {}}'), "has the key 'context' twice")
+        self.refused(
+            self.write_text("a.json", '{"context": {}, "context": {}}'),
+            "has the key 'context' twice",
+        )
 
     def test_wrong_shapes(self) -> None:
         for text, error in (
@@ -131,7 +152,10 @@ class Bad(FileCase):
             self.refused(self.write("a.json", rows("x", [1], **extra)), "x: " + error)
 
     def test_name_twice(self) -> None:
-        self.refused(self.write("a.json", rows("x", [1]) + rows("y", [1]) + rows("x", [2])), "x: the name occurs twice")
+        self.refused(
+            self.write("a.json", rows("x", [1]) + rows("y", [1]) + rows("x", [2])),
+            "x: the name occurs twice",
+        )
 
     def test_name_twice_without_indices(self) -> None:
         pair = [{"name": "x", "real_time": 1}, {"name": "x", "real_time": 2}]
@@ -140,13 +164,22 @@ class Bad(FileCase):
     def test_aggregates(self) -> None:
         median = aggregate("x", "median", 1)
         self.refused(self.write("a.json", [median, median]), "x: the aggregate median occurs twice")
-        self.refused(self.write("a.json", [aggregate("x", "mean", 1)]), "neither repetitions nor the aggregate `median`")
+        self.refused(
+            self.write("a.json", [aggregate("x", "mean", 1)]),
+            "neither repetitions nor the aggregate `median`",
+        )
         self.refused(self.write("a.json", [aggregate("x", "median", 0)]), "x: real_time is 0")
-        self.refused(self.write("a.json", [{**median, "aggregate_name": 1}]), "x: an aggregate without")
-        self.refused(self.write("a.json", [{**median, "run_name": None}]), "benchmarks[0] has no `run_name`")
+        self.refused(
+            self.write("a.json", [{**median, "aggregate_name": 1}]), "x: an aggregate without"
+        )
+        self.refused(
+            self.write("a.json", [{**median, "run_name": None}]), "benchmarks[0] has no `run_name`"
+        )
 
     def test_error_text_stays_one_line(self) -> None:
-        path = self.write_text("a.json", json.dumps({"context": CONTEXT, "benchmarks": rows("a\nb", [0])}))
+        path = self.write_text(
+            "a.json", json.dumps({"context": CONTEXT, "benchmarks": rows("a\nb", [0])})
+        )
         with self.assertRaises(load.Malformed) as caught:
             load.load(path)
         self.assertNotIn("\n", str(caught.exception))

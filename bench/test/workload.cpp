@@ -1,0 +1,98 @@
+#include "bench/workload.hpp"
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+namespace tessera::bench {
+namespace {
+
+/// Pairs of a row and a key that it sees, one by one.
+double visible_pairs(Visible visible, std::int64_t seq) {
+  double pairs = 0;
+  for (std::int64_t row = 0; row < seq; ++row) {
+    for (std::int64_t key = 0; key < seq; ++key) {
+      const bool seen = visible == Visible::Full ||
+                        (key <= row && (visible == Visible::Causal || row - key < kWindow));
+      pairs += seen ? 1 : 0;
+    }
+  }
+  return pairs;
+}
+
+TEST(Workload, FlopsCountVisiblePairs) {
+  for (const Visible visible : {Visible::Full, Visible::Causal, Visible::Window}) {
+    for (const std::int64_t seq : {1, 16, 255, 256, 257, 700}) {
+      const Case c{.head_dim = 64, .visible = visible, .seq = seq};
+      // Two products, QK and PV, of 64 multiply-adds a pair.
+      EXPECT_DOUBLE_EQ(flops_of(c), 2 * 2 * 64 * 8 * visible_pairs(visible, seq)) << name_of(c);
+    }
+  }
+}
+
+TEST(Workload, BytesCountEachOperandOnce) {
+  EXPECT_EQ(bytes_of({.dtype = DType::fp32, .head_dim = 64, .visible = Visible::Full, .seq = 16}),
+            4 * (8 * 16 * 64) * 4);
+  EXPECT_EQ(bytes_of({.dtype = DType::bf16,
+                      .head_dim = 64,
+                      .visible = Visible::Full,
+                      .seq = 16,
+                      .extra = Extra::Gqa4}),
+            2 * (8 + 2) * 16 * 64 * 2);
+  EXPECT_EQ(bytes_of({.dtype = DType::bf16,
+                      .head_dim = 64,
+                      .visible = Visible::Full,
+                      .seq = 16,
+                      .extra = Extra::Bias}),
+            4 * (8 * 16 * 64) * 2 + 8 * 16 * 16 * 4);
+}
+
+TEST(Workload, NamesAreTheAxes) {
+  EXPECT_EQ(
+      name_of({.dtype = DType::bf16, .head_dim = 128, .visible = Visible::Causal, .seq = 4096}),
+      "bf16/d128/causal/s4096");
+  EXPECT_EQ(name_of({.dtype = DType::fp16,
+                     .head_dim = 64,
+                     .visible = Visible::Window,
+                     .seq = 16,
+                     .extra = Extra::Gqa4}),
+            "fp16/d64/window/s16/gqa4");
+}
+
+TEST(Workload, PosesTheProblemThatItsNameSays) {
+  const Workload workload({.dtype = DType::bf16,
+                           .head_dim = 128,
+                           .visible = Visible::Causal,
+                           .seq = 24,
+                           .extra = Extra::Gqa4});
+  const Problem problem = workload.problem();
+  EXPECT_EQ(problem.query.dtype, DType::bf16);
+  EXPECT_EQ(problem.query.extent, (Extents{.batch = 1, .head = 8, .seq = 24, .dim = 128}));
+  EXPECT_EQ(problem.key.extent, (Extents{.batch = 1, .head = 2, .seq = 24, .dim = 128}));
+  EXPECT_EQ(problem.options.mask, Mask::causal(Alignment::BottomRight));
+  EXPECT_TRUE(supports(problem)) << supports(problem).reason;
+}
+
+TEST(Workload, DataAreNearlyStandardNormal) {
+  constexpr std::int64_t kCount = 8 * 256 * 64;
+  const Workload workload(
+      {.dtype = DType::fp32, .head_dim = 64, .visible = Visible::Full, .seq = 256});
+  std::vector<float> query(kCount), key(kCount);
+  copy(query.data(), workload.args().query.data, kCount * sizeof(float));
+  copy(key.data(), workload.args().key.data, kCount * sizeof(float));
+  Stream{}.synchronize();
+  EXPECT_NE(query, key);
+  double sum = 0, squares = 0;
+  for (const float x : query) {
+    ASSERT_LE(std::abs(x), 3.5F);  // 2·√3
+    sum += x;
+    squares += double{x} * double{x};
+  }
+  EXPECT_NEAR(sum / kCount, 0, 0.02);  // 7 standard deviations of the mean
+  EXPECT_NEAR(squares / kCount, 1, 0.02);
+}
+
+}  // namespace
+}  // namespace tessera::bench
