@@ -65,6 +65,7 @@ struct WorkOrder {
   Index blocks = 0;  // a sequence; packed: unused
   Heaviest heaviest = Heaviest::None;
   const Index* prefix = nullptr;  // [batch + 1]; packed only
+  bool heads_together = false;    // even where blocks are unequal
 
   TESSERA_FN constexpr Index size() const {
     return (prefix ? prefix[batch] : batch * blocks) * head_q;
@@ -82,17 +83,21 @@ struct WorkOrder {
   }
 
  private:
-  TESSERA_FN constexpr WorkItem even(Index first_batch, Index task, Index count) const {
+  TESSERA_FN constexpr WorkItem by_head(Index first_batch, Index task, Index count) const {
     const Index group = head_q / head_k;
     const Index member = task % group, shared = task / group;
     const Index keys = shared / count;  // batch and key head
-    return {first_batch + keys / head_k, keys % head_k * group + member, shared % count};
+    return {first_batch + keys / head_k, keys % head_k * group + member,
+            ranked(shared % count, count)};
   }
-  TESSERA_FN constexpr WorkItem uneven(Index first_batch, Index task, Index batches,
-                                       Index count) const {
+  TESSERA_FN constexpr WorkItem by_weight(Index first_batch, Index task, Index batches,
+                                          Index count) const {
     const Index rank = task / head_q / batches;
-    return {first_batch + task / head_q % batches, task % head_q,
-            heaviest == Heaviest::Last ? count - 1 - rank : rank};
+    return {first_batch + task / head_q % batches, task % head_q, ranked(rank, count)};
+  }
+  // The block that is heavier than all but `rank` others.
+  TESSERA_FN constexpr Index ranked(Index rank, Index count) const {
+    return heaviest == Heaviest::Last ? count - 1 - rank : rank;
   }
 };
 

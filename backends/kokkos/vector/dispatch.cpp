@@ -193,6 +193,7 @@ void launch(const backend::Candidate& candidate, const Problem& problem,
                  parts.stride,
                  unit.forward[static_cast<int>(element(problem.query.dtype))][static_cast<int>(
                      arguments.general() ? Flavour::General : Flavour::Plain)]};
+  context.order.heads_together = true;  // a head's keys stay in the second-level cache
   run_tasks(context.order.size(), stream, run_task, &context);
 }
 

@@ -85,6 +85,23 @@ TEST(WorkOrder, MasksSayWhatIsHeaviest) {
   EXPECT_EQ(kernel::heaviest(128, 0), Heaviest::None);
 }
 
+// All blocks of a head follow one another, heaviest first inside it.
+TEST(WorkOrder, HeadsTogether) {
+  for (const Heaviest heaviest : kAll) {
+    WorkOrder order{2, 6, 2, 4, heaviest};
+    order.heads_together = true;
+    expect_each_once(order, {4, 4});
+    const auto all = items(order);
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const WorkItem& first = all[i / 12 * 12];  // three heads that share keys, four blocks each
+      EXPECT_EQ(all[i].batch, first.batch);
+      EXPECT_EQ(all[i].head / 3, first.head / 3);
+      const Index rank = static_cast<Index>(i) % 12 / 3;
+      EXPECT_EQ(all[i].block, heaviest == Heaviest::Last ? 3 - rank : rank);
+    }
+  }
+}
+
 // Compared with the work itself: keys that each block of rows sees.
 TEST(WorkOrder, WeightsNeverGrow) {
   for (const auto& [left, right] : {std::pair<Index, Index>{kernel::kUnbounded, 0},
