@@ -73,13 +73,12 @@ struct WorkOrder {
 
   // The item of task `task` of [0, size()).
   TESSERA_FN constexpr WorkItem item(Index task) const {
-    if (!prefix)
-      return heaviest == Heaviest::None ? even(0, task, blocks) : uneven(0, task, batch, blocks);
+    const bool together = heads_together || heaviest == Heaviest::None;
+    if (!prefix) return together ? by_head(0, task, blocks) : by_weight(0, task, batch, blocks);
     const Index segment = find_segment(prefix, batch, task / head_q);
     const Index first = prefix[segment], count = prefix[segment + 1] - first;
     task -= first * head_q;
-    return heaviest == Heaviest::None ? even(segment, task, count)
-                                      : uneven(segment, task, 1, count);
+    return together ? by_head(segment, task, count) : by_weight(segment, task, 1, count);
   }
 
  private:
