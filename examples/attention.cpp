@@ -15,8 +15,7 @@ int main() {
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i / 8);
 
   const std::size_t bytes = 32 * sizeof(float);
-  Buffer q(bytes), k(bytes), v(bytes),
-      out(bytes);  // device memory; with Kokkos on a CPU, the host's
+  Buffer q(bytes), k(bytes), v(bytes), out(bytes);  // on the device
   copy(q.data(), zeros.data(), bytes);
   copy(k.data(), zeros.data(), bytes);
   copy(v.data(), values.data(), bytes);
