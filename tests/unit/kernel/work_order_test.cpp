@@ -144,7 +144,8 @@ TEST(WorkOrder, PackedSegmentsOfAnyLength) {
     if (repeat % 2) a.right = 0;
     std::vector<Index> prefix(segments + 1, -1);
     kernel::build_block_prefix(a, 16, prefix.data());
-    const WorkOrder order = kernel::work_order(a, 16, prefix.data());
+    WorkOrder order = kernel::work_order(a, 16, prefix.data());
+    order.heads_together = repeat % 3 == 0;
     expect_each_once(order, blocks);
     if (HasFatalFailure()) return;
   }
