@@ -12,6 +12,8 @@
 namespace tessera::testing {
 namespace {
 
+constexpr std::int64_t kMostExpensiveCases = 30;
+
 class CaseTest : public ::testing::Test {
  public:
   explicit CaseTest(Case c) : case_(std::move(c)) {}
@@ -69,6 +71,8 @@ class Summary : public ::testing::Environment {
     std::printf("references: %lld computed, %lld read from %s; slowest %.3f s, %s\n",
                 static_cast<long long>(t.answers_computed), static_cast<long long>(t.answers_read),
                 answer_folder().c_str(), t.slowest_answer, t.slowest_case.c_str());
+    // A few may take longer than the limit; that must not become a habit.
+    EXPECT_LE(t.expensive, kMostExpensiveCases) << "cases marked expensive";
     record("cases", t.cases);
     record("executions", total(t.runs));
     record("not_run_here", total(t.not_run));

@@ -82,6 +82,7 @@ class CaseRun {
 
   std::vector<std::string> run() {
     ++tally().cases;
+    if (case_.expensive) ++tally().expensive;
     record_answer(name_, answer_);
     check_answer();
     operands_.upload();

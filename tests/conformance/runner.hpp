@@ -18,6 +18,7 @@ namespace tessera::testing {
 /// did.
 struct Tally {
   std::int64_t cases = 0;
+  std::int64_t expensive = 0;                  ///< of these, allowed to take the reference longer
   std::map<std::string, std::int64_t> runs{};  ///< a kernel's executions that were judged
   std::map<std::string, std::int64_t>
       not_run{};  ///< cases that a kernel did not run, for the machine lacks it
