@@ -16,13 +16,6 @@ target_include_directories(tessera_private INTERFACE "${PROJECT_SOURCE_DIR}" "${
                                                      "${TESSERA_GENERATED_DIR}")
 target_compile_features(tessera_private INTERFACE cxx_std_20)
 
-function(tessera_add_subdirectory folder)
-  # The folders are being written: this test goes when all of them are there.
-  if(EXISTS "${PROJECT_SOURCE_DIR}/${folder}/CMakeLists.txt")
-    add_subdirectory("${PROJECT_SOURCE_DIR}/${folder}" "${PROJECT_BINARY_DIR}/${folder}")
-  endif()
-endfunction()
-
 # tessera_add_program(NAME name SOURCES file... [LINK target...] [INTERNAL])
 #
 # An executable of ours: warnings, rooted includes, and libtessera. INTERNAL links the library's objects instead of the

@@ -1,6 +1,7 @@
 # Sourced by the tests beside it. Environment, from CMakeLists.txt: SOURCE, BUILD, WORK, VERSION,
-# BACKEND, COMPILER, GENERATOR, PYTHON.
+# BACKEND, COMPILER, GENERATOR, PYTHON, KOKKOS (its package folder, if it is installed somewhere).
 set -euo pipefail
+consumer=$SOURCE/tests/package/consumer
 unset LD_LIBRARY_PATH # what is built here must load without help
 
 fail() {
@@ -25,22 +26,15 @@ install_and_move() {
   mv "$2.first" "$2"
 }
 
-# consume FOLDER PROBE_ARGUMENT -- CMAKE_ARGUMENT...: builds the consumer and runs its programs.
+# consume PROJECT FOLDER CMAKE_ARGUMENT...: builds a project outside and runs its tests.
 consume() {
-  local folder=$1 probe_argument=$2 program
-  shift 3
+  local project=$1 folder=$2
+  shift 2
   rm -f "$folder/CMakeCache.txt"
-  cmake -S "$SOURCE/tests/package/consumer" -B "$folder" -G "$GENERATOR" \
-        -DCMAKE_CXX_COMPILER="$COMPILER" -DCMAKE_BUILD_TYPE=Release \
-        -DEXAMPLES="$SOURCE/examples" "$@"
+  cmake -S "$project" -B "$folder" -G "$GENERATOR" -DCMAKE_CXX_COMPILER="$COMPILER" \
+        -DCMAKE_BUILD_TYPE=Release "$@"
   cmake --build "$folder" --parallel 2
-  while read -r program; do
-    echo "-- $(basename "$program")"
-    case $program in
-      */probe) "$program" ${probe_argument:+"$probe_argument"} ;;
-      *) "$program" >/dev/null ;;
-    esac
-  done <"$folder/programs"
+  ctest --test-dir "$folder" --output-on-failure --no-tests=error
 }
 
 # with_pkg_config PREFIX PROGRAM LINK_ARGUMENT...: builds the probe without CMake and runs it.

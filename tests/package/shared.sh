@@ -32,5 +32,8 @@ if find "$prefix/include" -mindepth 2 -maxdepth 2 ! -name '*.hpp' | grep .; then
 fi
 
 "$PYTHON" "$SOURCE/tests/package/load.py" "$library" "$VERSION"
-consume "$WORK/consumer" "" -- -DCMAKE_PREFIX_PATH="$prefix"
+consume "$consumer" "$WORK/consumer" -DCMAKE_PREFIX_PATH="$prefix"
+# One example has Kokkos itself: the program's and the one that was installed must be one.
+consume "$SOURCE/examples" "$WORK/examples" -DCMAKE_PREFIX_PATH="$prefix" \
+        ${KOKKOS:+-DKokkos_DIR="$KOKKOS"}
 with_pkg_config "$prefix" "$WORK/probe" -Wl,-rpath,"$prefix/lib"

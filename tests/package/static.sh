@@ -8,5 +8,6 @@ install_and_move "$WORK/build" "$prefix"
 [ -e "$prefix/lib/libtessera.a" ] || fail "no static library"
 if find "$prefix" -name 'libtessera.so*' | grep .; then fail "there is a shared library too"; fi
 
-consume "$WORK/consumer" 64 -- -DCMAKE_PREFIX_PATH="$prefix"
+consume "$consumer" "$WORK/consumer" -DCMAKE_PREFIX_PATH="$prefix" -DLARGEST=64
+consume "$SOURCE/examples" "$WORK/examples" -DCMAKE_PREFIX_PATH="$prefix"
 with_pkg_config "$prefix" "$WORK/probe"
