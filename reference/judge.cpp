@@ -263,7 +263,7 @@ Verdict judge_backward(const Args& args, const Options& options, const Gradients
   Verdict verdict;
   verdict.pass = true;
   const auto add = [&](const char* name, const ConstTensor& tensor, const auto& member,
-                       const auto& magnitude, std::vector<std::int64_t> starts) {
+                       const auto& magnitude, const std::vector<std::int64_t>& starts) {
     if (tensor.data == nullptr) return;
     merge(verdict, judge_tensor({.name = name,
                                  .ours = tensor,
@@ -271,7 +271,7 @@ Verdict judge_backward(const Args& args, const Options& options, const Gradients
                                  .low = &(low.*member),
                                  .magnitude = &(ref.*magnitude),
                                  .factor = 3,
-                                 .starts = std::move(starts)}));
+                                 .starts = starts}));
   };
   add("dq", ours.dq, &Backward::dq, &Backward::dq_magnitude, segment_starts(args, options, false));
   add("dk", ours.dk, &Backward::dk, &Backward::dk_magnitude, segment_starts(args, options, true));

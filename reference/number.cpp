@@ -63,7 +63,7 @@ float round_bf16(float value) noexcept {
 float round_fp16(float value) noexcept {
   const auto bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = bits & 0x80000000u;
-  const float magnitude = std::bit_cast<float>(bits ^ sign);
+  const auto magnitude = std::bit_cast<float>(bits ^ sign);
   // From 2^-14 on: drop 13 bits. Below: numbers around 0.5 are spaced as fp16's subnormal ones,
   // 2^-24.
   const auto normal =

@@ -55,7 +55,7 @@ Real reduce(const Real* values, std::int64_t count, Real neutral, Operation oper
 template <class Real>
 bool has_nan(const Real* values, std::int64_t count) {
   int found = 0;
-  for (std::int64_t i = 0; i < count; ++i) found |= values[i] != values[i] ? 1 : 0;
+  for (std::int64_t i = 0; i < count; ++i) found |= std::isnan(values[i]) ? 1 : 0;
   return found != 0;
 }
 

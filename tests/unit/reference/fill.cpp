@@ -79,10 +79,10 @@ TEST(Fill, IntegersConstantsAndNan) {
   std::vector<std::uint8_t> bytes(1000);
   const Tensor mask = Tensor::bhsd(bytes.data(), DType::uint8, {1, 1, 10, 100});
   fill_integers(mask, 1, 3, 5);
-  EXPECT_EQ(*std::min_element(bytes.begin(), bytes.end()), 3);
-  EXPECT_EQ(*std::max_element(bytes.begin(), bytes.end()), 5);
+  EXPECT_EQ(*std::ranges::min_element(bytes), 3);
+  EXPECT_EQ(*std::ranges::max_element(bytes), 5);
   fill_constant(mask, 7);
-  EXPECT_EQ(std::count(bytes.begin(), bytes.end(), 7), 1000);
+  EXPECT_EQ(std::ranges::count(bytes, 7), 1000);
   for (DType type : {DType::fp32, DType::fp16, DType::bf16}) {
     fill_constant(mask, 0);
     fill_nan(bytes.data(), bytes.size());

@@ -77,7 +77,7 @@ TEST_P(ForwardReference, JudgeAcceptsThePlainComputationAndRejectsZeros) {
   EXPECT_TRUE(verdict.pass) << verdict.text;
   EXPECT_EQ(verdict.text, "");
   EXPECT_EQ(verdict.reference_nan, 0);
-  const bool nonzero = std::any_of(ref.out.begin(), ref.out.end(), [](double x) { return x != 0; });
+  const bool nonzero = std::ranges::any_of(ref.out, [](double x) { return x != 0; });
   reference::fill_constant(sample.out, 0);
   EXPECT_EQ(judge(sample.args, sample.options, ref, low).pass, !nonzero);
 }
@@ -99,7 +99,7 @@ struct TwoKeys {
     set(sample.args.key, {score, 0});
     set(sample.args.value, {v0, v1});
   }
-  static void set(const ConstTensor& t, std::vector<double> values) {
+  static void set(const ConstTensor& t, const std::vector<double>& values) {
     reference::from_doubles(values, {const_cast<void*>(t.data), t.dtype, t.extent, t.stride});
   }
   double low() { return reference::forward_low(sample.args, sample.options).out[0]; }

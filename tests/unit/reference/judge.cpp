@@ -76,7 +76,7 @@ TEST_P(Judge, RejectsRowsShiftedByOne) {
 }
 
 TEST_P(Judge, RejectsOneWrongElementAndNamesIt) {
-  const std::size_t i = static_cast<std::size_t>(((1 * 4 + 2) * 30 + 17) * 16 + 5);
+  const auto i = static_cast<std::size_t>(((1 * 4 + 2) * 30 + 17) * 16 + 5);
   good[i] += 0.25;
   set(good);
   EXPECT_FALSE(verdict().pass);
