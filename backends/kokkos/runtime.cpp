@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
+#include <exception>
 #include <string>
 
 #include <tessera/error.hpp>
@@ -18,6 +19,10 @@ constinit std::mutex launching;
 constinit std::mutex initializing;
 constinit std::atomic<bool> initialized = false;
 
+[[noreturn]] void fail(const std::string& what, const std::exception& error) {
+  throw DeviceError(what + ": " + error.what());
+}
+
 // Registered after Kokkos::initialize, so it runs before the destructors of whatever Kokkos had
 // constructed by then.
 void finalize_at_exit() {
@@ -28,14 +33,14 @@ void finalize_at_exit() {
 void initialize() {
   const std::lock_guard lock(initializing);
   if (!Kokkos::is_initialized() && !Kokkos::is_finalized()) {
-    Kokkos::initialize(Kokkos::InitializationSettings().set_disable_warnings(true));
+    try {
+      Kokkos::initialize(Kokkos::InitializationSettings().set_disable_warnings(true));
+    } catch (const std::exception& error) {
+      fail("initialising Kokkos failed", error);
+    }
     std::atexit(finalize_at_exit);
   }
   initialized.store(true, std::memory_order_release);
-}
-
-[[noreturn]] void fail(const std::string& what, const std::exception& error) {
-  throw DeviceError(what + ": " + error.what());
 }
 
 }  // namespace

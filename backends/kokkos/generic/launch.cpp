@@ -32,7 +32,7 @@ void run(const Space& space, const ForwardArguments& a, const WorkOrder& order, 
   for (Index first = 0; first < tasks; first += kMostTeams) {
     const int teams = static_cast<int>(std::min(tasks - first, kMostTeams));
     Policy policy(space, teams, kThreads, kVector);
-    policy.set_scratch_size(level, Kokkos::PerTeam(static_cast<int>(bytes))).set_chunk_size(1);
+    policy.set_scratch_size(level, Kokkos::PerTeam(bytes)).set_chunk_size(1);
     Kokkos::parallel_for("tessera::forward.generic", policy, Kernel(a, order, first, level));
   }
 }

@@ -40,7 +40,7 @@ std::vector<float> compute_with(const Options& options, int threads, int level) 
   typename Kernel::Policy policy(Space(), static_cast<int>(order.size()), threads, 1);
   const std::size_t bytes =
       kokkos::generic::Scratch::of(a.dim, a.dim_v).bytes() + kokkos::generic::kAlign;
-  policy.set_scratch_size(level, Kokkos::PerTeam(static_cast<int>(bytes)));
+  policy.set_scratch_size(level, Kokkos::PerTeam(bytes));
   Kokkos::parallel_for(policy, Kernel(a, order, 0, level));
   Space().fence();
   return out;
