@@ -22,7 +22,7 @@ std::string read_value(const char* path, std::initializer_list<std::string_view>
     if (colon == std::string::npos) continue;
     const std::string_view key =
         std::string_view(line).substr(0, line.find_last_not_of(" \t", colon - 1) + 1);
-    if (std::find(keys.begin(), keys.end(), key) == keys.end()) continue;
+    if (std::ranges::find(keys, key) == keys.end()) continue;
     const std::size_t value = line.find_first_not_of(" \t", colon + 1);
     if (value != std::string::npos) return line.substr(value);
   }

@@ -16,8 +16,7 @@ constexpr std::array kHeadDims{TESSERA_FOR_EACH_HEAD_DIM(TESSERA_LIST_ITEM)};
 
 // The smallest bucket that holds `dim`; 0 if none does.
 std::int64_t bucket(std::int64_t dim) {
-  const auto found =
-      std::find_if(kHeadDims.begin(), kHeadDims.end(), [dim](std::int64_t b) { return b >= dim; });
+  const auto found = std::ranges::find_if(kHeadDims, [dim](std::int64_t b) { return b >= dim; });
   return found == kHeadDims.end() ? 0 : *found;
 }
 

@@ -169,7 +169,7 @@ KOKKOS_FUNCTION bool ForwardKernel<Element, kWidth>::open(const Member& team, Bl
   b.general = a_.general();
   b.modifiers = kernel::score_modifiers(a_, b.batch, b.head);
   b.dropout = kernel::dropout_stream(a_.dropout, a_.head_q, b.batch, b.head);
-  float* const scratch = static_cast<float*>(team.team_scratch(level_).get_shmem_aligned(
+  auto* const scratch = static_cast<float*>(team.team_scratch(level_).get_shmem_aligned(
       static_cast<std::ptrdiff_t>(scratch_.bytes()), kAlign));
   b.query = scratch + scratch_.query;
   b.out = scratch + scratch_.out;
