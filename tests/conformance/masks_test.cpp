@@ -272,6 +272,7 @@ TEST(Modifiers, SoftcapExtremes) {
 }
 
 TEST(Modifiers, AlibiTakesTheMasksDiagonal) {
+  const auto steep = [](Operands& o) { multiply_all(o.alibi_slopes, 8); };
   for (const std::int64_t seq_q : {33, 130, 200}) {
     for (const Mask mask :
          {Mask::none(), Mask::causal(Alignment::TopLeft), Mask::causal(Alignment::BottomRight),
@@ -286,7 +287,8 @@ TEST(Modifiers, AlibiTakesTheMasksDiagonal) {
                        .seq_k = 130,
                        .mask = mask,
                        .alibi = Alibi::per_batch,
-                       .negative_slopes = negative});
+                       .negative_slopes = negative},
+                      steep);
         expect_passes({.label = "alibi_ranges",
                        .dtype = DType::bf16,
                        .batch = 2,

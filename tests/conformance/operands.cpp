@@ -35,7 +35,7 @@ double draw(Random& random, Distribution distribution, Role role) {
       return normal;
     case Distribution::skewed:
       return role == Role::value ? 1.0 + normal * normal * normal
-                                 : 0.25 + 0.5 * normal * normal * normal;
+                                 : 0.2 + 0.3 * normal * normal * normal;
     case Distribution::large:
       return 3.0 * normal;
     case Distribution::integers:
@@ -141,8 +141,8 @@ void make_modifiers(const Case& c, Operands& operands) {
                              {.batch = extent.head, .head = 1}};
     Random random(c.fill ^ 0xa11b1u);
     operands.alibi_slopes.each([&](auto b, auto h, auto s, auto d) {
-      const double slope = std::ldexp(0.5 + 0.5 * random.uniform(), -static_cast<int>(h % 7));
-      operands.alibi_slopes.set(b, h, s, d, c.negative_slopes ? -slope / 16 : slope);
+      const double slope = std::ldexp(0.5 + 0.5 * random.uniform(), -4 - static_cast<int>(h % 7));
+      operands.alibi_slopes.set(b, h, s, d, c.negative_slopes ? -slope : slope);
     });
   }
   if (c.bias != Bias::none) {

@@ -129,8 +129,13 @@ Case draw_case(std::uint64_t seed, std::int64_t index) {
   c.mask = draw_mask(random);
   draw_modifiers(c, random);
   c.layout = static_cast<Layout>(random.below(9));
-  if (random.chance(0.2)) c.scale = static_cast<float>(2 * random.uniform() - 1);
-  c.distribution = static_cast<Distribution>(random.below(4));
+  if (random.chance(0.2)) c.scale = static_cast<float>(0.5 * random.uniform() - 0.25);
+  constexpr Distribution kDistributions[] = {Distribution::gaussian, Distribution::skewed,
+                                             Distribution::large};
+  c.distribution = random.pick(kDistributions);
+  if (c.dtype == DType::fp32 && c.distribution == Distribution::large) {
+    c.distribution = Distribution::gaussian;
+  }
   c.lse = random.chance(0.8);
   c.exact_end = random.chance(0.5);
   c.fill = random.next();
