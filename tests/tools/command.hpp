@@ -1,0 +1,37 @@
+#pragma once
+/// Runs the `tessera` command as a program: its output, its exit status, and that it ends.
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+namespace tessera::testing {
+
+struct Outcome {
+  int status = -1;  ///< exit status; 128 + signal if it was killed
+  bool timed_out = false;
+  std::string out{};
+  std::string error{};  ///< stderr; with Terminal::Yes, what the terminal would have shown
+
+  /// stdout as the one JSON document that it must be.
+  nlohmann::json json() const;
+};
+
+/// Whether stderr is a terminal.
+enum class Terminal { No, Yes };
+
+/// Runs `tessera ARGUMENTS...` in an environment with `variables` added, for at most a minute (more
+/// where instrumented).
+Outcome run_tessera(const std::vector<std::string>& arguments,
+                    const std::map<std::string, std::string>& variables = {},
+                    Terminal terminal = Terminal::No);
+
+/// A file of examples/data.
+std::string example(const std::string& name);
+
+/// The file's `tensor` as raw bytes.
+std::string tensor_bytes(const std::string& file, const std::string& tensor);
+
+}  // namespace tessera::testing

@@ -1,0 +1,275 @@
+/// Help, wrong usage and wrong files: exit status, one line on stderr, one JSON document where
+/// asked for.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/tools/command.hpp"
+#include "tests/tools/folder.hpp"
+#include "tests/tools/samples.hpp"
+#include "tests/tools/tensors.hpp"
+
+namespace tessera::testing {
+namespace {
+
+using ::testing::EndsWith;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+using Words = std::vector<std::string>;
+
+/// Fails as it should: `status`, nothing on stdout, one line on stderr that says `message`; with
+/// --json the same in a document on stdout.
+void expect_failure(const Words& arguments, int status, const std::string& message) {
+  SCOPED_TRACE(::testing::PrintToString(arguments));
+  const Outcome plain = run_tessera(arguments);
+  EXPECT_EQ(plain.status, status);
+  EXPECT_EQ(plain.out, "");
+  EXPECT_THAT(plain.error, StartsWith("tessera: "));
+  EXPECT_THAT(plain.error, HasSubstr(message));
+  EXPECT_EQ(std::count(plain.error.begin(), plain.error.end(), '\n'), 1) << plain.error;
+  EXPECT_THAT(plain.error, EndsWith("\n"));
+
+  Words with_json = arguments;
+  with_json.push_back("--json");
+  const Outcome json = run_tessera(with_json);
+  EXPECT_EQ(json.status, status);
+  EXPECT_EQ(json.error, plain.error);
+  EXPECT_EQ(json.json().value("exit_status", -1), status);
+  EXPECT_THAT(json.json().value("error", ""), HasSubstr(message));
+}
+
+TEST(Usage, Help) {
+  const std::pair<Words, Words> cases[] = {
+      {{"--help"}, {"info", "run", "check", "bench", "--json", "--threads", "Exit status"}},
+      {{"run", "--help"},
+       {"--output", "--layout", "--mask", "--alignment", "--left", "--softcap", "--scale",
+        "--dropout", "--seed", "--dtype", "cu_seqlens", "alibi_slopes", "key_begin"}},
+      {{"check", "--help"}, {"--layout", "--mask", "out_full"}},
+      {{"bench", "--help"}, {"--seq", "--batch", "--heads", "--head-dim", "--dtype", "--no-naive"}},
+      {{"info", "--help"}, {"What this build is"}},
+  };
+  for (const auto& [arguments, mentioned] : cases) {
+    const Outcome outcome = run_tessera(arguments);
+    EXPECT_EQ(outcome.status, 0);
+    EXPECT_EQ(outcome.error, "");
+    for (const std::string& word : mentioned) EXPECT_THAT(outcome.out, HasSubstr(word));
+  }
+}
+
+TEST(Usage, Version) {
+  const Outcome outcome = run_tessera({"--version"});
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_THAT(outcome.out, ::testing::MatchesRegex("tessera [0-9]+\\.[0-9]+\\.[0-9]+\n"));
+}
+
+TEST(Usage, WrongFlags) {
+  const std::string in = example("minilm_dense.safetensors");
+  const std::pair<Words, std::string> cases[] = {
+      {{}, "subcommand is required"},
+      {{"frobnicate"}, "'frobnicate' is no subcommand; must be info, run, check or bench"},
+      {{"info", "--frobnicate"}, "--frobnicate"},
+      {{"info", "extra"}, "extra"},
+      {{"run"}, "IN is required"},
+      {{"run", in}, "--output is required"},
+      {{"check"}, "IN is required"},
+      {{"check", in, in}, "IN is two files; must be one .safetensors or three .npy"},
+      {{"check", in, in, in, in}, ""},
+      {{"check", in, "--mask", "caused"}, "--mask: is 'caused'; must be none|causal|window"},
+      {{"check", in, "--layout", "sbhd"}, "must be bshd|bhsd|shd|hsd"},
+      {{"check", in, "--dtype", "fp8"}, "must be fp32|fp16|bf16"},
+      {{"check", in, "--alignment", "left"}, "must be top-left|bottom-right"},
+      {{"check", in, "--alignment", "top-left"}, "--alignment needs --mask"},
+      {{"check", in, "--left", "3"}, "need --mask window"},
+      {{"check", in, "--mask", "window"}, "needs --left, --right or both"},
+      {{"check", in, "--mask", "window", "--left", "-1"},
+       "is '-1'; must be a whole number, at least 0"},
+      {{"check", in, "--mask", "window", "--left", "99999999999999999999"},
+       "must be a whole number"},
+      {{"check", in, "--scale", "nan"}, "is 'nan'; must be a finite number"},
+      {{"check", in, "--scale", "1e99"}, "must be a finite number"},
+      {{"check", in, "--scale", "1.5x"}, "must be a finite number"},
+      {{"check", in, "--scale", ""}, ""},
+      {{"check", in, "--scale", "1", "--scale", "2"}, "--scale"},
+      {{"check", in, "--softcap", "-1"}, "at least 0"},
+      {{"check", in, "--softcap", "inf"}, "at least 0"},
+      {{"check", in, "--dropout", "1.01"}, "from 0 to 1"},
+      {{"check", in, "--dropout", "-0.1"}, "from 0 to 1"},
+      {{"check", in, "--seed", "-1"}, "from 0 to 2^64 - 1"},
+      {{"check", in, "--seed", "18446744073709551616"}, "from 0 to 2^64 - 1"},
+      {{"check", in, "--offset", "0x10"}, "from 0 to 2^64 - 1"},
+      {{"info", "--threads", "0"}, "from 1 to 4096"},
+      {{"info", "--threads", "many"}, "from 1 to 4096"},
+      {{"bench", "--seq", "0"}, "from 1 to"},
+      {{"bench", "--seq", "512,x"}, "is 'x'"},
+      {{"bench", "--heads", "8", "--heads-k", "3"}, ""},
+      {{"bench", "--mask", "window"}, "must be none|causal"},
+      {{"bench", "--seconds", "-1"}, "from 0 to 3600"},
+      {{"run", in, "-o", "out.txt"}, "must end in .safetensors or .npy"},
+      {{"run", in, "-o", ""}, ""},
+  };
+  for (const auto& [arguments, message] : cases) expect_failure(arguments, 2, message);
+}
+
+/// Whatever is wrong with a file, the command names it and ends with 2; depth and length are no
+/// exception.
+TEST(Usage, EveryWrongFile) {
+  const Folder folder;
+  for (const Sample& sample : safetensors_samples()) {
+    if (sample.message.empty()) continue;
+    SCOPED_TRACE(sample.name);
+    const auto path = folder.write(sample.name, sample.bytes).string();
+    const Outcome outcome = run_tessera({"check", path});
+    EXPECT_EQ(outcome.status, 2);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_THAT(outcome.error, StartsWith("tessera: " + path + ": "));
+    EXPECT_THAT(outcome.error, HasSubstr(sample.message));
+  }
+  for (const Sample& sample : npy_samples()) {
+    if (sample.message.empty()) continue;
+    SCOPED_TRACE(sample.name);
+    const auto path = folder.write(sample.name, sample.bytes).string();
+    const Outcome outcome =
+        run_tessera({"run", path, path, path, "-o", (folder.path() / "out.npy").string()});
+    EXPECT_EQ(outcome.status, 2);
+    EXPECT_THAT(outcome.error, StartsWith("tessera: " + path + ": "));
+    EXPECT_THAT(outcome.error, HasSubstr(sample.message));
+  }
+  EXPECT_FALSE(std::filesystem::exists(folder.path() / "out.npy"));
+}
+
+TEST(Usage, SpecialFiles) {
+  const Folder folder;
+  const std::string pipe = folder.make_pipe("pipe").string();
+  expect_failure({"check", folder.path().string()}, 2, "is a directory");
+  expect_failure({"check", pipe}, 2, "is a pipe");
+  expect_failure({"check", "/dev/zero"}, 2, "is a device");
+  expect_failure({"check", "/proc/self/maps"}, 2, "has 0 bytes");
+  expect_failure({"check", (folder.path() / "missing").string()}, 2, "No such file");
+  expect_failure({"run", pipe, pipe, pipe, "-o", (folder.path() / "o.npy").string()}, 2,
+                 "is a pipe");
+}
+
+TEST(Usage, WrongTensors) {
+  const Folder folder;
+  using io::Element;
+  const auto expect = [&](const std::map<std::string, io::Array>& tensors,
+                          const std::string& message, Words flags = {}, io::Metadata metadata = {},
+                          int status = 2) {
+    const std::string path = write_tensors(folder.path() / "in.safetensors", tensors, metadata);
+    flags.insert(flags.begin(), {"check", path});
+    expect_failure(flags, status, message);
+  };
+  const auto good = qkv({1, 4, 2, 8});
+  const auto with = [&](const std::string& name, io::Array array) {
+    auto tensors = good;
+    tensors[name] = std::move(array);
+    return tensors;
+  };
+  ASSERT_EQ(run_tessera({"check", write_tensors(folder.path() / "good.safetensors", good)}).status,
+            0);
+  expect({}, "has no tensor 'q'; must have q, k and v");
+  expect({{"q", good.at("q")}, {"k", good.at("k")}}, "has no tensor 'v'");
+  expect(with("q", zeros(Element::i32, {1, 4, 2, 8})), "q is I32; must be F32, F16 or BF16");
+  expect(with("q", zeros(Element::f64, {1, 4, 2, 8})),
+         "q is F64; must be F32, F16 or BF16, or converted with --dtype");
+  expect(with("k", zeros(Element::f16, {1, 4, 2, 8})), "k is F16, but q is F32");
+  expect(with("q", zeros(Element::f8_e4m3, {1, 4, 2, 8})), "q is F8_E4M3");
+  expect(with("q", zeros(Element::f32, {4, 2, 8})), "see --layout");
+  expect(good, "layout shd has 3 axes", {"--layout", "shd"});
+  expect(good, "its metadata says layout 'sdh'", {}, {{"layout", "sdh"}});
+  expect(with("k", zeros(Element::f32, {1, 4, 2, 16})), "key.extent.dim");
+  expect(with("v", zeros(Element::f32, {1, 5, 2, 8})), "value.extent.seq");
+  expect(with("k", zeros(Element::f32, {2, 4, 2, 8})), "batch");
+  expect(with("bias", zeros(Element::i32, {4, 4})), "bias is I32; must be F32, F16 or BF16");
+  expect(with("bias", zeros(Element::f32, {3, 4})), "bias");
+  expect(with("bias", zeros(Element::f32, {1, 1, 1, 4, 4})), "must have 1 to 4 axes");
+  expect(with("mask", zeros(Element::f32, {4, 4})), "mask is F32; must be BOOL or U8");
+  expect(with("alibi_slopes", zeros(Element::f32, {3})), "alibi_slopes");
+  expect(with("alibi_slopes", zeros(Element::f32, {1, 1, 2})),
+         "must be [head_q] or [batch, head_q]");
+  expect(with("sinks", zeros(Element::f32, {2, 2})), "must be [head_q]");
+  expect(with("sinks", zeros(Element::i8, {2})), "sinks is I8");
+  expect(with("key_end", zeros(Element::f32, {1})), "key_end is F32 [1]; must be I32");
+  expect(with("key_end", zeros(Element::i32, {3})), "key_end");
+  expect(with("key_begin", numbers({-1})), "key_begin[0]");
+  expect(with("cu_seqlens_q", numbers({0, 4})),
+         "must have cu_seqlens, or cu_seqlens_q and cu_seqlens_k");
+  expect(with("cu_seqlens", zeros(Element::f32, {2})), "must be I32 or I64 with one axis");
+  expect(with("cu_seqlens", numbers({})), "cu_seqlens is empty");
+  expect(with("cu_seqlens", numbers({1, 4})), "cu_seqlens[0] is 1; must be 0");
+  expect(with("cu_seqlens", numbers({0, 3, 2})), "cu_seqlens[2] is 2; must be from 3");
+  expect(with("cu_seqlens", numbers({0, 5})),
+         "cu_seqlens[1] is 5; must be from 0 (the one before) to 4");
+  expect(with("cu_seqlens", numbers({0, -1})), "cu_seqlens[1] is -1");
+  auto longer = qkv({1, 4, 2, 8}, {1, 6, 2, 8});
+  expect(longer, "--mask causal needs --alignment", {"--mask", "causal"});
+  expect(longer, "--mask window needs --alignment", {"--mask", "window", "--left", "2"});
+  expect(with("out_full", zeros(Element::f32, {1, 4, 2, 9})),
+         "out_full has shape [1, 4, 2, 9]; must have [1, 4, 2, 8]");
+  expect(with("lse_full", zeros(Element::i32, {1, 2, 4})), "lse_full is I32");
+  expect(qkv({1, 4, 2, 12}), "12", {}, {}, 3);
+  expect(qkv({1, 4, 3, 8}, {1, 4, 2, 8}), "head");
+  expect(qkv({1, 4, 2, 0}), "query.extent.dim is 0", {}, {}, 3);
+}
+
+TEST(Usage, AlmostNpy) {
+  const Folder folder;
+  const std::string npy =
+      folder.write("q.npy", npy_bytes("{'descr':'<f4','fortran_order':False,'shape':(6,)}", 24))
+          .string();
+  expect_failure({"check", npy}, 2, "is a .npy file; three of them are needed: q k v");
+  expect_failure({"check", npy, npy, npy}, 2, "q has shape [6]");
+  const std::string in = example("minilm_dense.safetensors");
+  expect_failure({"check", in, in, in}, 2, "is not a .npy file");
+}
+
+TEST(Usage, OutputIsRefusedBeforeTheWork) {
+  const Folder folder;
+  const std::string in = (folder.path() / "in.safetensors").string();
+  std::filesystem::copy_file(example("minilm_dense.safetensors"), in);
+  const std::string before = read_file(in);
+  std::filesystem::create_symlink("in.safetensors", folder.path() / "link.safetensors");
+  std::filesystem::create_directory(folder.path() / "folder.safetensors");
+  expect_failure({"run", in, "-o", in}, 2, "is an input; is not overwritten");
+  expect_failure({"run", in, "-o", (folder.path() / "link.safetensors").string()}, 2,
+                 "is an input");
+  expect_failure({"run", in, "-o", (folder.path() / "folder.safetensors").string()}, 2,
+                 "is a directory");
+  expect_failure({"run", in, "-o", (folder.path() / "missing" / "out.npy").string()}, 2,
+                 "No such file or directory");
+  expect_failure({"run", in, "--dtype", "bf16", "-o", (folder.path() / "out.npy").string()}, 2,
+                 ".npy cannot hold bf16");
+  EXPECT_EQ(read_file(in), before);
+  EXPECT_EQ(folder.entries(), 3);
+}
+
+/// The system would end a program that takes more memory than there is; the command does not try.
+TEST(Usage, TooLarge) {
+  expect_failure({"bench", "--seq", "16777216", "--batch", "16777216"}, 3, "GiB of memory");
+  const Folder folder;
+  constexpr std::int64_t kBytes = std::int64_t{1} << 43;  // a sparse file of 8 TiB
+  std::string header =
+      R"({"q":{"dtype":"F32","shape":[1,2147483648,16,64],"data_offsets":[0,8796093022208]})";
+  for (const std::string name : {"k", "v"}) {
+    header +=
+        ",\"" + name +
+        R"(":{"dtype":"F32","shape":[1,0,16,64],"data_offsets":[8796093022208,8796093022208]})";
+  }
+  const auto path = folder.write("in.safetensors", safetensors_bytes(header + "}"));
+  std::error_code error;
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) + kBytes, error);
+  if (error) GTEST_SKIP() << "this file system has no files of 8 TiB";
+  expect_failure({"check", path.string()}, 3, "GiB of memory");
+}
+
+TEST(Usage, UnknownKernelIsUnsupported) {
+  const Outcome outcome =
+      run_tessera({"check", example("minilm_dense.safetensors")}, {{"TESSERA_KERNEL", "quantum"}});
+  EXPECT_EQ(outcome.status, 3);
+  EXPECT_THAT(outcome.error, HasSubstr("quantum"));
+}
+
+}  // namespace
+}  // namespace tessera::testing

@@ -1,0 +1,51 @@
+#include <cstdlib>
+
+#include <fmt/format.h>
+#include <tessera/info.hpp>
+
+#include "tools/command/subcommands.hpp"
+
+namespace tessera::tools {
+
+Report info() {
+  const BuildInfo build = build_info();
+  const std::string version =
+      fmt::format("{}.{}.{}", build.version.major, build.version.minor, build.version.patch);
+  Report report;
+  report.json = {{"command", "info"},
+                 {"version", version},
+                 {"commit", build.commit},
+                 {"backend", build.backend},
+                 {"toolkit", build.toolkit},
+                 {"compiler", build.compiler},
+                 {"build_type", build.build_type},
+                 {"head_dims", build.head_dims},
+                 {"devices", Json::array()}};
+  report.line("tessera", fmt::format("{} (commit {})", version, build.commit));
+  report.line("backend", fmt::format("{}, on {}", build.backend, build.toolkit));
+  report.line("built", fmt::format("by {}, {}", build.compiler, build.build_type));
+  report.line(
+      "head_dim",
+      fmt::format("kernels for up to {} (a head dimension runs in the smallest that holds it)",
+                  build.head_dims));
+  for (int i = 0; i < device_count(); ++i) {
+    const DeviceInfo device = device_info(i);
+    report.json["devices"].push_back({{"name", device.name},
+                                      {"isa", device.isa},
+                                      {"space", device.space},
+                                      {"threads", device.threads},
+                                      {"memory", device.memory}});
+    report.line(fmt::format("device {}", i),
+                fmt::format("{}: {}, {} with {} thread{}, {:.1f} GiB", device.name, device.isa,
+                            device.space, device.threads, device.threads == 1 ? "" : "s",
+                            static_cast<double>(device.memory) / (1 << 30)));
+  }
+  const char* kernel = std::getenv("TESSERA_KERNEL");
+  if (kernel != nullptr && *kernel != '\0') {
+    report.json["kernel_forced"] = kernel;
+    report.line("kernel", fmt::format("restricted to '{}' by TESSERA_KERNEL", kernel));
+  }
+  return report;
+}
+
+}  // namespace tessera::tools
