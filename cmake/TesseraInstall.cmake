@@ -9,6 +9,10 @@ install(
   ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(DIRECTORY core/include/tessera DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}" FILES_MATCHING PATTERN "*.hpp")
 
+if(TARGET tessera_command)
+  install(TARGETS tessera_command RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+endif()
+
 # Kokkos in a cache folder would be found by nobody else, and only as long as the cache lives: its libraries come along.
 if(TESSERA_BUNDLE_KOKKOS AND BUILD_SHARED_LIBS)
   file(GLOB libraries "${Kokkos_DIR}/../../libkokkos*.so*")

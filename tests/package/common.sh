@@ -1,5 +1,6 @@
 # Sourced by the tests beside it. Environment, from CMakeLists.txt: SOURCE, BUILD, WORK, VERSION,
-# BACKEND, COMPILER, GENERATOR, PYTHON, KOKKOS (its package folder, if it is installed somewhere).
+# BACKEND, COMPILER, GENERATOR, PYTHON, KOKKOS (its package folder, if it is installed somewhere),
+# TOOLS (ON if the build has the tessera command).
 set -euo pipefail
 consumer=$SOURCE/tests/package/consumer
 unset LD_LIBRARY_PATH # what is built here must load without help

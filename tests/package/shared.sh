@@ -31,6 +31,7 @@ if find "$prefix/include" -mindepth 2 -maxdepth 2 ! -name '*.hpp' | grep .; then
   fail "not a header"
 fi
 
+if [ "$TOOLS" = ON ]; then "$prefix/bin/tessera" info; fi
 "$PYTHON" "$SOURCE/tests/package/load.py" "$library" "$VERSION"
 consume "$consumer" "$WORK/consumer" -DCMAKE_PREFIX_PATH="$prefix"
 # One example has Kokkos itself: the program's and the one that was installed must be one.
