@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
-#include <span>
 
 namespace tessera::detail {
 namespace {
@@ -25,7 +24,8 @@ struct Steps {
       if (extent.*axis.extent > 1) insert({extent.*axis.extent, stride.*axis.stride * unit});
     }
   }
-  std::span<const Step> view() const { return {storage.data(), size}; }
+  const Step* begin() const { return storage.data(); }
+  const Step* end() const { return storage.data() + size; }
 
  private:
   // In order: g++ 12 takes std::sort of so short an array for an access out of bounds.
@@ -130,7 +130,7 @@ std::optional<std::int64_t> byte_span(DType dtype, const Extents& extent, const 
 bool may_overlap_itself(const Extents& extent, const Strides& stride) {
   if (is_empty(extent)) return false;
   std::int64_t span = 1;
-  for (const Step& step : Steps(extent, stride, 1).view()) {
+  for (const Step& step : Steps(extent, stride, 1)) {
     if (step.stride < span) return true;
     span += (step.count - 1) * step.stride;
   }
@@ -150,7 +150,7 @@ bool may_overlap(const Region& a, const Region& b) {
   const auto take = [&reach](const Region& region, bool positive) {
     const std::int64_t size = size_of(region.dtype);
     Wide run = size;  // contiguous bytes
-    for (const Step& step : Steps(region.extent, region.stride, size).view()) {
+    for (const Step& step : Steps(region.extent, region.stride, size)) {
       const Wide last = step.count - 1;
       if (step.stride <= run) {
         run += last * step.stride;
