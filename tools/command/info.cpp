@@ -1,4 +1,5 @@
 #include <cstdlib>
+#include <string>
 
 #include <fmt/format.h>
 #include <tessera/info.hpp>
@@ -24,10 +25,13 @@ Report info() {
   report.line("tessera", fmt::format("{} (commit {})", version, build.commit));
   report.line("backend", fmt::format("{}, on {}", build.backend, build.toolkit));
   report.line("built", fmt::format("by {}, {}", build.compiler, build.build_type));
+  std::string dims(build.head_dims);
+  for (std::size_t at = 0; (at = dims.find(';', at)) != std::string::npos; ++at)
+    dims.replace(at, 1, ", ");
   report.line(
       "head_dim",
-      fmt::format("kernels for up to {} (a head dimension runs in the smallest that holds it)",
-                  build.head_dims));
+      fmt::format("kernels for up to {}; a head dimension runs in the smallest that holds it",
+                  dims));
   for (int i = 0; i < device_count(); ++i) {
     const DeviceInfo device = device_info(i);
     report.json["devices"].push_back({{"name", device.name},
