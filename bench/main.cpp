@@ -54,6 +54,7 @@ int main(int argc, char** argv) try {
   add_context();
   tessera::bench::register_forward();
   tessera::bench::register_latency();
+  tessera::bench::register_naive();
   const bool any = benchmark::RunSpecifiedBenchmarks() > 0;
   tessera::bench::release_data();
   benchmark::Shutdown();

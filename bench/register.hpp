@@ -13,6 +13,7 @@ namespace tessera::bench {
 void register_forward();  ///< forward/…: throughput
 void register_latency();  ///< plan/…, execute/…, workspace/…: what a call costs beside the
                           ///< arithmetic
+void register_naive();    ///< naive/…: unfused attention on the host, for scale
 
 /// Frees the data of the last benchmark; while the device still stands, that is before main
 /// returns.
