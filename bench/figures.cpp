@@ -23,6 +23,10 @@
 #include <vector>
 
 #include <unistd.h>
+
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 #include <nlohmann/json.hpp>
 #include <tessera/tessera.hpp>
 
@@ -134,8 +138,12 @@ Json latency_figures(int rounds) {
   return figures;
 }
 
-/// Bytes of this process in memory; 0 where the system does not say.
+/// Bytes of this process in memory; 0 where the system does not say. What was freed is given back
+/// to the system first: new memory taken from it would not show.
 double resident_bytes() {
+#if defined(__GLIBC__)
+  malloc_trim(0);
+#endif
   std::ifstream file("/proc/self/statm");
   double total = 0, resident = 0;
   file >> total >> resident;
