@@ -34,8 +34,18 @@ TESSERA_FN void load_transposed(const Rows<T>& source, Index first, Index from, 
   transpose8(block);
 }
 
+// Stores eight lanes, or the first four where a panel of registers of four ends.
+TESSERA_FN void store_lanes(float* p, Float8 v, Index left) {
+  if (kWidth >= 8 || left >= 8) {
+    store_as(p, v);
+  } else {
+    using Float4 = float __attribute__((vector_size(16)));
+    store_as(p, Float4(__builtin_shufflevector(v, v, 0, 1, 2, 3)));
+  }
+}
+
 // panel[column][lane] = source[row = lane][column] · scale for `count` rows and `columns` (a
-// multiple of 8) columns; lanes from count to `lanes` (a multiple of 8) are 0.
+// multiple of 8) columns; lanes from count to `lanes` (a multiple of kWidth) are 0.
 template <class T>
 TESSERA_FN void pack_panel(const Rows<T>& source, Index count, Index columns, float scale,
                            Index lanes, float* panel) {
@@ -44,7 +54,9 @@ TESSERA_FN void pack_panel(const Rows<T>& source, Index count, Index columns, fl
       Float8 block[8];
       load_transposed(source, lane, 0, count, column, block);
       TESSERA_UNROLL
-      for (int i = 0; i < 8; ++i) store_as(panel + (column + i) * lanes + lane, block[i] * scale);
+      for (int i = 0; i < 8; ++i) {
+        store_lanes(panel + (column + i) * lanes + lane, block[i] * scale, lanes - lane);
+      }
     }
   }
 }
