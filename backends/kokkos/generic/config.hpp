@@ -10,11 +10,16 @@ namespace tessera::kokkos::generic {
 
 using kernel::Index;
 
-inline constexpr int kRows = 32;  // query rows of a team
-inline constexpr int kKeys =
-    32;  // keys of a step; a multiple of 8, so that dropout's groups of columns fit
-inline constexpr int kGroup = 4;   // query rows that a thread computes at a time
-inline constexpr int kAlign = 64;  // bytes, of the team's scratch memory
+// Query rows of a team.
+inline constexpr int kRows = 32;
+// Keys of a step; a multiple of 8, so that dropout's groups of columns fit.
+inline constexpr int kKeys = 32;
+// Query rows that a thread computes at a time.
+inline constexpr int kGroup = 4;
+// Dims that are summed apart: long sums of fp32 lose less in short runs.
+inline constexpr int kRun = 16;
+// Of the team's scratch memory, in bytes.
+inline constexpr int kAlign = 64;
 
 // The team's scratch memory, offsets in floats:
 //

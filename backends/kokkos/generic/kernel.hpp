@@ -251,7 +251,17 @@ KOKKOS_FUNCTION void ForwardKernel<Element, kWidth>::multiply(const Member& team
     Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, first, last), [&](int chunk) {
       const float* const key = b.tile + chunk * kWidth;
       Part sum[kGroup][kParts] = {};
-      for (int d = 0; d < dim; ++d) add_products(query + d, dim, key + d * kKeys, sum);
+      for (int first_d = 0; first_d < dim; first_d += kRun) {
+        Part run[kGroup][kParts] = {};
+        for (int d = first_d; d < first_d + kRun && d < dim; ++d) {
+          add_products(query + d, dim, key + d * kKeys, run);
+        }
+        TESSERA_UNROLL
+        for (int i = 0; i < kGroup; ++i) {
+          TESSERA_UNROLL
+          for (int p = 0; p < kParts; ++p) sum[i][p] += run[i][p];
+        }
+      }
       TESSERA_UNROLL
       for (int i = 0; i < kGroup; ++i) store(sum[i], score + i * kKeys + chunk * kWidth);
     });
@@ -349,17 +359,18 @@ KOKKOS_FUNCTION void ForwardKernel<Element, kWidth>::accumulate(const Member& te
     Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, dim_v / kWidth), [&](int chunk) {
       const float* const value = b.tile + chunk * kWidth;
       float* const out = b.out + group * kGroup * dim_v + chunk * kWidth;
-      Part sum[kGroup][kParts];
+      Part sum[kGroup][kParts] = {};
+      for (int j = step.from; j < step.to; ++j) {
+        add_products(weight + j, kKeys, value + j * dim_v, sum);
+      }
       TESSERA_UNROLL
       for (int i = 0; i < kGroup; ++i) {
-        load(out + i * dim_v, sum[i]);
+        Part row[kParts];
+        load(out + i * dim_v, row);
         TESSERA_UNROLL
-        for (int p = 0; p < kParts; ++p) sum[i][p] *= factor[i];
+        for (int p = 0; p < kParts; ++p) row[p] = row[p] * factor[i] + sum[i][p];
+        store(row, out + i * dim_v);
       }
-      for (int j = step.from; j < step.to; ++j)
-        add_products(weight + j, kKeys, value + j * dim_v, sum);
-      TESSERA_UNROLL
-      for (int i = 0; i < kGroup; ++i) store(sum[i], out + i * dim_v);
     });
   });
 }
