@@ -129,6 +129,15 @@ struct Launch {
   void (*forward)(const ForwardTask&);
 };
 
+// Is the work so little that waking threads would take longer? About 20 us of one.
+bool tiny(const kernel::ForwardArguments& a) {
+  constexpr double kFlops = 1e6;
+  const double sequences = static_cast<double>(a.batch) * static_cast<double>(a.head_q);
+  return 2.0 * sequences * static_cast<double>(a.seq_q) * static_cast<double>(a.seq_k) *
+             static_cast<double>(a.dim + a.dim_v) <
+         kFlops;
+}
+
 void run_task(void* context, Index task, int thread) {
   const Launch& launch = *static_cast<const Launch*>(context);
   const kernel::ForwardArguments& a = *launch.arguments;
@@ -194,6 +203,10 @@ void launch(const backend::Candidate& candidate, const Problem& problem,
                  unit.forward[static_cast<int>(element(problem.query.dtype))][static_cast<int>(
                      arguments.general() ? Flavour::General : Flavour::Plain)]};
   context.order.heads_together = true;  // a head's keys stay in the second-level cache
+  if (tiny(arguments)) {
+    for (Index task = 0; task < context.order.size(); ++task) run_task(&context, task, 0);
+    return;
+  }
   run_tasks(context.order.size(), stream, run_task, &context);
 }
 
