@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "tests/conformance/covering.hpp"
 #include "tests/conformance/random.hpp"
@@ -224,7 +225,10 @@ Case covering_case(const Row& row, std::size_t index) {
   if (has(mask, "ranges")) set_ranges(c, random);
   set_modifier(c, level(row, Factor::modifier), random);
   if (c.packed && (c.bias != Bias::none || c.boolean_mask)) c.states_maximum = true;
-  if (random.chance(0.15)) c.scale = static_cast<float>(random.uniform() - 0.25);
+  if (random.chance(0.15)) {
+    const double usual = 1 / std::sqrt(static_cast<double>(c.dim));
+    c.scale = static_cast<float>(2 * usual * (random.uniform() - 0.25));
+  }
   constexpr Distribution kDistributions[] = {Distribution::gaussian, Distribution::gaussian,
                                              Distribution::skewed, Distribution::large};
   c.distribution = random.pick(kDistributions);

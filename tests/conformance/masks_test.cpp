@@ -272,7 +272,7 @@ TEST(Modifiers, SoftcapExtremes) {
 }
 
 TEST(Modifiers, AlibiTakesTheMasksDiagonal) {
-  const auto steep = [](Operands& o) { multiply_all(o.alibi_slopes, 8); };
+  const auto steep = [](Operands& o) { multiply_all(o.alibi_slopes, 32); };
   for (const std::int64_t seq_q : {33, 130, 200}) {
     for (const Mask mask :
          {Mask::none(), Mask::causal(Alignment::TopLeft), Mask::causal(Alignment::BottomRight),

@@ -141,7 +141,7 @@ void make_modifiers(const Case& c, Operands& operands) {
                              {.batch = extent.head, .head = 1}};
     Random random(c.fill ^ 0xa11b1u);
     operands.alibi_slopes.each([&](auto b, auto h, auto s, auto d) {
-      const double slope = std::ldexp(0.5 + 0.5 * random.uniform(), -4 - static_cast<int>(h % 7));
+      const double slope = std::ldexp(0.5 + 0.5 * random.uniform(), -6 - static_cast<int>(h % 7));
       operands.alibi_slopes.set(b, h, s, d, c.negative_slopes ? -slope : slope);
     });
   }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstdio>
 #include <random>
 
@@ -129,7 +130,10 @@ Case draw_case(std::uint64_t seed, std::int64_t index) {
   c.mask = draw_mask(random);
   draw_modifiers(c, random);
   c.layout = static_cast<Layout>(random.below(9));
-  if (random.chance(0.2)) c.scale = static_cast<float>(0.5 * random.uniform() - 0.25);
+  if (random.chance(0.2)) {
+    const double usual = 1 / std::sqrt(static_cast<double>(c.dim));
+    c.scale = static_cast<float>(2 * usual * (random.uniform() - 0.5));
+  }
   constexpr Distribution kDistributions[] = {Distribution::gaussian, Distribution::skewed,
                                              Distribution::large};
   c.distribution = random.pick(kDistributions);
