@@ -51,7 +51,7 @@ TEST(Plans, ServeOtherDataScaleSoftcapAndSeed) {
       for (int call = 0; call < 4; ++call) {
         c.fill += 1;
         c.scale = call == 1 ? std::optional<float>{}
-                            : std::optional<float>{-0.5f * static_cast<float>(call)};
+                            : std::optional<float>{-0.05f * static_cast<float>(call)};
         c.softcap *= 2;
         c.seed += 7;
         c.offset += std::uint64_t{1} << 33;
