@@ -21,7 +21,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     REQUIRE(written.size() % 64 == 0);
     written.append(reinterpret_cast<const char*>(content.data()), content.size());
     const io::NpyHeader back = io::parse_npy(std::as_bytes(std::span(written)));
-    REQUIRE(back.element == header.element && back.shape == header.shape);
+    REQUIRE(back.element == header.element);
+    REQUIRE(back.shape == header.shape);
   } catch (const io::FormatError& error) {
     REQUIRE(std::string_view(error.what()).find('\n') == std::string_view::npos);
   }

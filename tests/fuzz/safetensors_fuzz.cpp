@@ -43,7 +43,8 @@ void check_round_trip(const io::SafetensorsHeader& header, std::span<const std::
   REQUIRE(back.tensors.size() == header.tensors.size());
   for (const auto& [name, entry] : back.tensors) {
     const auto& before = header.tensors.at(name);
-    REQUIRE(entry.element == before.element && entry.shape == before.shape);
+    REQUIRE(entry.element == before.element);
+    REQUIRE(entry.shape == before.shape);
     REQUIRE(entry.end - entry.begin == before.end - before.begin);
   }
 }

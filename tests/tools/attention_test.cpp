@@ -270,7 +270,7 @@ TEST(Bench, TableAndJson) {
   EXPECT_EQ(text.status, 0) << text.error;
   EXPECT_THAT(text.out, HasSubstr("GFLOP/s"));
   Words with_json = words;
-  with_json.push_back("--json");
+  with_json.emplace_back("--json");
   const Folder folder;
   const std::string file = (folder.path() / "bench.json").string();
   with_json.insert(with_json.end(), {"-o", file});

@@ -127,11 +127,12 @@ TEST(Readers, RefuseWhatIsNoRegularFile) {
       {"", "cannot open it"},
       {std::string(5000, 'x'), "cannot open it: File name too long"},
   };
-  for (const auto& [path, message] : cases) {
+  for (const auto& [file, message] : cases) {
+    const std::filesystem::path& path = file;  // a lambda cannot capture a structured binding
     SCOPED_TRACE(path);
-    EXPECT_THAT(refusal([&, path = path] { io::SafetensorsFile{path}; }), HasSubstr(message));
-    EXPECT_THAT(refusal([&, path = path] { io::read_npy(path); }), HasSubstr(message));
-    EXPECT_THAT(refusal([&, path = path] { io::read_npy(path); }), StartsWith(path.string()));
+    EXPECT_THAT(refusal([&] { io::SafetensorsFile{path}; }), HasSubstr(message));
+    EXPECT_THAT(refusal([&] { io::read_npy(path); }), HasSubstr(message));
+    EXPECT_THAT(refusal([&] { io::read_npy(path); }), StartsWith(path.string()));
   }
 }
 

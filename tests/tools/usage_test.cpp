@@ -32,7 +32,7 @@ void expect_failure(const Words& arguments, int status, const std::string& messa
   EXPECT_THAT(plain.error, EndsWith("\n"));
 
   Words with_json = arguments;
-  with_json.push_back("--json");
+  with_json.emplace_back("--json");
   const Outcome json = run_tessera(with_json);
   EXPECT_EQ(json.status, status);
   EXPECT_EQ(json.error, plain.error);
@@ -155,8 +155,8 @@ TEST(Usage, WrongTensors) {
   const Folder folder;
   using io::Element;
   const auto expect = [&](const std::map<std::string, io::Array>& tensors,
-                          const std::string& message, Words flags = {}, io::Metadata metadata = {},
-                          int status = 2) {
+                          const std::string& message, Words flags = {},
+                          const io::Metadata& metadata = {}, int status = 2) {
     const std::string path = write_tensors(folder.path() / "in.safetensors", tensors, metadata);
     flags.insert(flags.begin(), {"check", path});
     expect_failure(flags, status, message);

@@ -148,11 +148,11 @@ TEST(AtomicFile, RefusesWhatIsNoRegularFile) {
       {folder.path() / "missing" / "file", "No such file or directory"},
       {folder.path() / "", "is "},
   };
-  for (const auto& [path, message] : cases) {
+  for (const auto& [file, message] : cases) {
+    const std::filesystem::path& path = file;  // a lambda cannot capture a structured binding
     SCOPED_TRACE(path);
-    EXPECT_THAT([path = path] { io::AtomicFile{path}; },
-                ThrowsMessage<io::FileError>(HasSubstr(message)));
-    EXPECT_THAT([path = path] { io::check_writable(path); },
+    EXPECT_THAT([&] { io::AtomicFile{path}; }, ThrowsMessage<io::FileError>(HasSubstr(message)));
+    EXPECT_THAT([&] { io::check_writable(path); },
                 ThrowsMessage<io::FileError>(HasSubstr(message)));
   }
   EXPECT_EQ(folder.entries(), 1);

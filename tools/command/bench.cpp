@@ -35,6 +35,7 @@ std::vector<Case> cases_of(const BenchFlags& flags) {
   std::vector<std::int64_t> lengths = flags.seq;
   if (lengths.empty()) lengths = {512, 1024, 2048, 4096};
   std::vector<Case> cases;
+  cases.reserve(lengths.size());
   for (const std::int64_t seq : lengths) cases.push_back({flags.batch.value_or(1), seq});
   return cases;
 }
@@ -53,7 +54,7 @@ struct Times {
   std::size_t calls = 0;
 
   explicit Times(std::vector<double> samples) : calls(samples.size()) {
-    std::sort(samples.begin(), samples.end());
+    std::ranges::sort(samples);
     mean = std::accumulate(samples.begin(), samples.end(), 0.0) / static_cast<double>(calls);
     min = samples.front();
     max = samples.back();

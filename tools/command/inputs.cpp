@@ -64,7 +64,7 @@ class Reader {
     const io::SafetensorsFile file = open_safetensors();
     const auto wanted = [&](const std::string& name) {
       return name == "q" || name == "k" || name == "v" ||
-             std::find(kOptional.begin(), kOptional.end(), name) != kOptional.end();
+             std::ranges::find(kOptional, name) != kOptional.end();
     };
     for (const char* name : {"q", "k", "v"}) {
       if (!file.contains(name))
@@ -72,7 +72,7 @@ class Reader {
     }
     require_memory(inputs_.name, total_size(file.header()));
     for (const auto& [name, entry] : file.header().tensors) {
-      const bool stored = std::find(kStored.begin(), kStored.end(), name) != kStored.end();
+      const bool stored = std::ranges::find(kStored, name) != kStored.end();
       if (wanted(name)) {
         inputs_.arrays.emplace(name, file.load(name));
       } else if (stored) {
@@ -212,8 +212,7 @@ class Reader {
           name, io::to_string(a.shape)));
     }
     std::array<std::int64_t, 4> e{1, 1, 1, 1};
-    std::copy(a.shape.begin(), a.shape.end(),
-              e.end() - static_cast<std::ptrdiff_t>(a.shape.size()));
+    std::ranges::copy(a.shape, e.end() - static_cast<std::ptrdiff_t>(a.shape.size()));
     return ConstTensor::bhsd(a.bytes.data(), dtype,
                              {.batch = e[0], .head = e[1], .seq = e[2], .dim = e[3]});
   }

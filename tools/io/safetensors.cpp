@@ -190,8 +190,9 @@ class HeaderReader final : public nlohmann::json_sax<nlohmann::json> {
 /// Tensors must cover the data without gap or overlap.
 void check_coverage(const SafetensorsHeader& header, std::uint64_t data_size) {
   std::vector<const std::pair<const std::string, SafetensorsHeader::Entry>*> order;
+  order.reserve(header.tensors.size());
   for (const auto& tensor : header.tensors) order.push_back(&tensor);
-  std::sort(order.begin(), order.end(), [](const auto* a, const auto* b) {
+  std::ranges::sort(order, [](const auto* a, const auto* b) {
     return std::tie(a->second.begin, a->second.end) < std::tie(b->second.begin, b->second.end);
   });
   std::uint64_t covered = 0;
@@ -287,7 +288,7 @@ std::string safetensors_prefix(const std::map<std::string, ArrayView>& tensors,
                                const Metadata& metadata, std::vector<std::string>& layout) {
   layout.clear();
   for (const auto& [name, view] : tensors) layout.push_back(name);
-  std::stable_sort(layout.begin(), layout.end(), [&](const std::string& a, const std::string& b) {
+  std::ranges::stable_sort(layout, [&](const std::string& a, const std::string& b) {
     return size_of(tensors.at(a).element) > size_of(tensors.at(b).element);
   });
 
