@@ -18,18 +18,21 @@ inline constexpr float kLn2 = 0.6931471805599453f;
 // What a Lanes policy provides. Index is an int, or a vector of as many ints as Value has floats;
 // Bits likewise unsigned; Predicate is the result of comparing two of either.
 //
-//   broadcast(float) -> Value      whole(int) -> Index      bits(uint32_t) -> Bits
-//   convert(Index) -> Value        exact up to 2^24         bits(Index) -> Bits, modulo 2^32
-//   max(a, b)                      b where either is NaN: max(running, score) lets a NaN score
-//   through exp2(x)                        0 for x <= -127 and for -infinity; relative error at
-//   most 2.5e-7 for x up to 0, any
-//                                  number for larger x; NaN stays NaN
-//   fma(a, b, c)                   a * b + c
-//   select(p, a, b)                a where p holds, else b; for Value and Index
-//   less(a, b)                     Predicate, of Values, Indices or Bits; false where a number is
-//   NaN equal(a, b)                    Predicate, of Values both(p, q), either(p, q) Predicates
-//   any(p) -> bool
-//   mul_hi(Bits, uint32_t)         upper half of the 64-bit product
+//   broadcast(float) -> Value   the same number in every lane
+//   whole(int) -> Index         likewise
+//   bits(uint32_t) -> Bits      likewise
+//   bits(Index) -> Bits         modulo 2^32
+//   convert(Index) -> Value     exact up to 2^24
+//   max(a, b)                   b where either is NaN: max(running, score) lets a NaN score through
+//   exp2(x)                     0 for x <= -127 and for -infinity; relative error at most 2.5e-7
+//                               for x up to 0, any number for larger x; NaN stays NaN
+//   fma(a, b, c)                a * b + c
+//   select(p, a, b)             a where p holds, else b; for Value and Index
+//   less(a, b)                  Predicate, of Values, Indices or Bits; false where a number is NaN
+//   equal(a, b)                 Predicate, of Values
+//   both(p, q), either(p, q)    of Predicates
+//   any(p) -> bool              does it hold in some lane
+//   mul_hi(Bits, uint32_t)      upper half of the 64-bit product
 //
 // Value has + - * / and unary -, Index + and -, Bits + * (by a uint32_t too) ^ & >> <<.
 template <class L>

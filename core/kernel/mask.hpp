@@ -3,12 +3,11 @@
 // either alignment and sliding windows are all bands; tile classes, loop bounds and the test of an
 // element follow from the interval.
 //
-//        keys →   begin            end          row i sees [max(begin, i + low), min(end, i + high
-//        + 1))
-//     row 0         │■ ■ □ □ □ □ □ │
-//     row 1         │■ ■ ■ □ □ □ □ │            low = diagonal − left, high = diagonal + right
-//     row 2         │□ ■ ■ ■ □ □ □ │
-//     row 3         │□ □ ■ ■ ■ □ □ │            (left = 1, right = 1, diagonal = 0)
+//     keys →    begin          end     row i sees [max(begin, i + low), min(end, i + high + 1))
+//     row 0       │■ ■ □ □ □ □ □ │
+//     row 1       │■ ■ ■ □ □ □ □ │     low = diagonal − left, high = diagonal + right
+//     row 2       │□ ■ ■ ■ □ □ □ │
+//     row 3       │□ □ ■ ■ ■ □ □ │     (left = 1, right = 1, diagonal = 0)
 
 #include "core/kernel/arguments.hpp"
 #include "core/kernel/macros.hpp"

@@ -5,8 +5,7 @@
 //     softcap     cap · tanh(score / cap)
 //     ALiBi       − slope · |row + diagonal − column|
 //     bias        + bias
-//     mask        −∞ where a boolean mask says so; the mask's geometry comes after (hide, in
-//     softmax.hpp)
+//     mask        −∞ where a boolean mask says so; its geometry comes after (hide, softmax.hpp)
 //
 // The result is in base 2: times log2(e). A finite bias never hides a key: what would overflow
 // saturates at the largest finite numbers, so that a row which holds nothing but the most negative

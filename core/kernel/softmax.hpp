@@ -4,13 +4,13 @@
 // registers and exponentiates from its cache; a GPU puts matrix instructions and barriers between
 // them.
 //
-//     for each tile of keys:   hide      score ← −∞ where the row does not see the key
-//                              observe   tile maximum
-//                              advance   running maximum and sum move to the new maximum; O must be
-//                              scaled by the factor weight    p = 2^(score − maximum), added to the
-//                              sum, then O += p·V
-//     merge                    two states of the same rows over different keys
-//     finish                   O · inverse, log-sum-exp
+//     for each tile of keys
+//         hide      score ← −∞ where the row does not see the key
+//         observe   tile maximum
+//         advance   maximum and sum move to the new maximum; O must be scaled by the factor
+//         weight    p = 2^(score − maximum), added to the sum, then O += p·V
+//     merge         two states of the same rows over different keys
+//     finish        O · inverse_sum, log_sum_exp
 //
 // A state starts empty: maximum −∞, sum 0. Whether a row saw a key is known by sum != 0, never by
 // its maximum: legal scores lie below any sentinel. A NaN score makes the sum NaN.

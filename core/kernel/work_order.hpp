@@ -2,9 +2,10 @@
 // The order in which a machine takes up its tasks, one a (batch, head, block of rows): a task's
 // number says which it is.
 //
-//     blocks equal      batch, key head, block, query head of the group    what reads the same keys
-//     runs together blocks unequal    block (heaviest first), batch, query head          short
-//     tasks last, so that threads end together
+//     blocks equal      batch, key head, block, query head of the group:
+//                       what reads the same keys runs together
+//     blocks unequal    block (heaviest first), batch, query head:
+//                       short tasks last, so that threads end together
 //
 // A packed batch has tasks only for blocks that exist, found through prefix sums of its segments'
 // block counts; its segments follow one another, each in the order above.

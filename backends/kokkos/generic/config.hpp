@@ -26,8 +26,8 @@ inline constexpr int kAlign = 64;
 //     query   [kRows][dim]                      the block's rows
 //     out     [kRows][dim_v]                    O, not yet divided by the sum
 //     score   [kRows][kKeys]                    Q·Kᵀ of the step, then the weights P
-//     max, sum, factor   [kRows]                softmax state; what O is scaled by before P·V is
-//     added tile    [dim][kKeys], then [kKeys][dim_v] the step's keys, transposed, then its values
+//     max, sum, factor   [kRows]                softmax state; what scales O before P·V is added
+//     tile    [dim][kKeys], then [kKeys][dim_v] the step's keys, transposed, then its values
 struct Scratch {
   Index query = 0;
   Index out = 0;

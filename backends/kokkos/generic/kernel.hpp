@@ -3,13 +3,14 @@
 //
 //     O = softmax(scale · Q Kᵀ + …) V        Q [rows, dim]   K [keys, dim]   V [keys, dim_v]
 //
-//     phase        threads              vector lanes       reads                   writes
-//     load_query   rows                 dims               Q                       query, out = 0,
-//     state = empty load_keys    keys                 dims               K tile multiply     groups
-//     of 4 rows     kWidth keys each   query, tile             score weigh        rows keys score,
-//     bias, mask       score (now P), max, sum, factor load_values  keys                 dims V
-//     tile accumulate   groups of 4 rows     kWidth dims each   score, tile, factor     out finish
-//     rows                 dims               out, max, sum, sinks    O, log-sum-exp
+//     phase        threads         lanes         reads                 writes
+//     load_query   rows            dims          Q                     query, out = 0, empty state
+//     load_keys    keys            dims          K                     tile
+//     multiply     groups of rows  kWidth keys   query, tile           score
+//     load_values  keys            dims          V                     tile
+//     weigh        rows            keys          score, bias, mask     score (now P), state, factor
+//     accumulate   groups of rows  kWidth dims   score, tile, factor   out
+//     finish       rows            dims          out, state, sinks     O, log-sum-exp
 //
 // A barrier stands between phases of which one writes what the other touches. Every number is
 // computed by one lane in a fixed order (or by a reduction over the lanes of one thread): bits
