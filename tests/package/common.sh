@@ -27,6 +27,14 @@ install_and_move() {
   mv "$2.first" "$2"
 }
 
+# libraries PREFIX: the folder of an installed tree that holds libraries: lib, lib64, ...
+libraries() {
+  local description
+  description=$(find "$1" -name tessera.pc)
+  [ -n "$description" ] || fail "no tessera.pc is installed"
+  dirname "$(dirname "$description")"
+}
+
 # consume PROJECT FOLDER CMAKE_ARGUMENT...: builds a project outside and runs its tests.
 consume() {
   local project=$1 folder=$2
@@ -42,7 +50,8 @@ consume() {
 with_pkg_config() {
   local prefix=$1 program=$2 flags
   shift 2
-  export PKG_CONFIG_PATH=$prefix/lib/pkgconfig
+  PKG_CONFIG_PATH=$(libraries "$prefix")/pkgconfig
+  export PKG_CONFIG_PATH
   [ "$(pkg-config --modversion tessera)" = "$VERSION" ] || fail "pkg-config tells another version"
   flags=$(pkg-config --cflags --libs tessera)
   # shellcheck disable=SC2086 # flags are words

@@ -3,7 +3,8 @@
 source "$(dirname "$0")/common.sh"
 prefix=$WORK/prefix
 install_and_move "$BUILD" "$prefix"
-library=$prefix/lib/libtessera.so
+libraries=$(libraries "$prefix")
+library=$libraries/libtessera.so
 
 soname=$(readelf -d "$library" | sed -n 's/.*(SONAME).*\[\(.*\)\]/\1/p')
 case $VERSION in
@@ -11,7 +12,7 @@ case $VERSION in
   *) expected=libtessera.so.${VERSION%%.*} ;;
 esac
 [ "$soname" = "$expected" ] || fail "SONAME is $soname, not $expected"
-[ -e "$prefix/lib/$soname" ] || fail "$soname is not installed"
+[ -e "$libraries/$soname" ] || fail "$soname is not installed"
 
 alien=$(nm -D --defined-only --demangle "$library" |
         sed -E 's/^[0-9a-f]* *[A-Za-z] //; s/^(typeinfo( name)?|vtable) for //' |
@@ -37,4 +38,4 @@ consume "$consumer" "$WORK/consumer" -DCMAKE_PREFIX_PATH="$prefix"
 # One example has Kokkos itself: the program's and the one that was installed must be one.
 consume "$SOURCE/examples" "$WORK/examples" -DCMAKE_PREFIX_PATH="$prefix" \
         ${KOKKOS:+-DKokkos_DIR="$KOKKOS"}
-with_pkg_config "$prefix" "$WORK/probe" -Wl,-rpath,"$prefix/lib"
+with_pkg_config "$prefix" "$WORK/probe" -Wl,-rpath,"$libraries"

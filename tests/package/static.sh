@@ -5,7 +5,7 @@ source "$(dirname "$0")/common.sh"
 prefix=$WORK/prefix
 library_build "$WORK/build" -DBUILD_SHARED_LIBS=OFF -DTESSERA_HEAD_DIMS=64
 install_and_move "$WORK/build" "$prefix"
-[ -e "$prefix/lib/libtessera.a" ] || fail "no static library"
+[ -e "$(libraries "$prefix")/libtessera.a" ] || fail "no static library"
 if find "$prefix" -name 'libtessera.so*' | grep .; then fail "there is a shared library too"; fi
 
 consume "$consumer" "$WORK/consumer" -DCMAKE_PREFIX_PATH="$prefix" -DLARGEST=64
