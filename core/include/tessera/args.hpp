@@ -37,8 +37,10 @@ struct Args {
   /// Optional: [batch, head_q, seq_q, 1] fp32, natural log of Σexp(score), the sink included.
   Tensor lse{};
 
-  std::optional<float> scale{};  ///< finite; factor of Q·Kᵀ. Default 1/√dim
-  float softcap = 0;             ///< finite; cap·tanh(score / cap) if positive; 0 is off
+  /// Factor of Q·Kᵀ; finite, and so is its product with log2(e) in fp32: |scale| ≤ 2.358e38.
+  /// Default 1/√dim.
+  std::optional<float> scale{};
+  float softcap = 0;  ///< finite; cap·tanh(score / cap) if positive; 0 is off
 
   /// [1 or batch, head_q, 1, 1] fp32: score − slope·|row + diagonal − column|.
   ConstTensor alibi_slopes{};
