@@ -10,6 +10,10 @@ namespace tessera {
 
 Version library_version() noexcept { return kHeaderVersion; }
 
+std::string to_string(const Version& version) {
+  return detail::concat(version.major, ".", version.minor, ".", version.patch);
+}
+
 BuildInfo build_info() noexcept {
   return {.version = kHeaderVersion,
           .backend = backend::name(),

@@ -38,24 +38,26 @@ struct Strides {
   friend constexpr bool operator==(const Strides&, const Strides&) = default;
 };
 
+namespace detail {
+
+constexpr std::int64_t wrapping_product(std::int64_t a, std::int64_t b) noexcept {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+}
+
+}  // namespace detail
+
 /// Strides of a dense [batch][head][seq][dim] array. Wraps modulo 2⁶⁴ where the array could not
 /// exist.
 constexpr Strides bhsd_strides(const Extents& e) noexcept {
-  const auto wrap = [](std::int64_t a, std::int64_t b) {
-    return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
-  };
-  const std::int64_t head = wrap(e.seq, e.dim);
-  return {.batch = wrap(e.head, head), .head = head, .seq = e.dim, .dim = 1};
+  const std::int64_t head = detail::wrapping_product(e.seq, e.dim);
+  return {.batch = detail::wrapping_product(e.head, head), .head = head, .seq = e.dim, .dim = 1};
 }
 
 /// Strides of a dense [batch][seq][head][dim] array. Wraps modulo 2⁶⁴ where the array could not
 /// exist.
 constexpr Strides bshd_strides(const Extents& e) noexcept {
-  const auto wrap = [](std::int64_t a, std::int64_t b) {
-    return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
-  };
-  const std::int64_t seq = wrap(e.head, e.dim);
-  return {.batch = wrap(e.seq, seq), .head = e.dim, .seq = seq, .dim = 1};
+  const std::int64_t seq = detail::wrapping_product(e.head, e.dim);
+  return {.batch = detail::wrapping_product(e.seq, seq), .head = e.dim, .seq = seq, .dim = 1};
 }
 
 /// A read-only view. Default-constructed: the operand is absent. Null data with elements is an

@@ -1,6 +1,8 @@
 #pragma once
 /// The one source of Tessera's version: the build files read these lines.
 
+#include <string>
+
 #include <tessera/export.hpp>
 
 #define TESSERA_VERSION_MAJOR 0
@@ -24,5 +26,8 @@ inline constexpr Version kHeaderVersion{TESSERA_VERSION_MAJOR, TESSERA_VERSION_M
 
 /// The version of the library that the program is linked with. Never throws.
 TESSERA_API Version library_version() noexcept;
+
+/// "0.1.0"
+TESSERA_API std::string to_string(const Version& version);
 
 }  // namespace tessera
