@@ -54,7 +54,9 @@ struct Support {
   explicit operator bool() const noexcept { return status == Status::Supported; }
 };
 
-/// Whether `plan` would succeed. Does not throw for any problem.
+/// Whether `plan` would succeed. Does not throw for any problem: Unsupported is also the answer
+/// where `plan` would fail for another reason than the problem, with DeviceError (no device to ask)
+/// or std::bad_alloc; the reason is that error's text.
 TESSERA_API Support supports(const Problem& problem);
 
 /// Validates the problem, picks kernel and schedule, launches nothing. Throws InvalidArgument or
