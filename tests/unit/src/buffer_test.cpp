@@ -41,13 +41,13 @@ TEST(Buffer, Moves) {
   void* const data = first.data();
   Buffer second(std::move(first));
   EXPECT_EQ(second.data(), data);
-  EXPECT_EQ(first.data(), nullptr);  // NOLINT: what a moved-from buffer is, is promised
+  EXPECT_EQ(first.data(), nullptr);  // NOLINT(bugprone-use-after-move): what is moved from is empty
   EXPECT_EQ(first.size(), 0u);
   Buffer third(32);
   third = std::move(second);
   EXPECT_EQ(third.data(), data);
   EXPECT_EQ(third.size(), 64u);
-  EXPECT_EQ(second.data(), nullptr);  // NOLINT
+  EXPECT_EQ(second.data(), nullptr);  // NOLINT(bugprone-use-after-move): likewise
   Buffer& same = third;
   third = std::move(same);
   EXPECT_EQ(third.data(), data);
@@ -134,6 +134,7 @@ TEST(Stream, Synchronizes) {
 
 TEST(Info, Version) {
   EXPECT_EQ(library_version(), kHeaderVersion);
+  EXPECT_EQ(to_string(Version{1, 20, 3}), "1.20.3");
   EXPECT_EQ(kHeaderVersion,
             (Version{TESSERA_VERSION_MAJOR, TESSERA_VERSION_MINOR, TESSERA_VERSION_PATCH}));
   EXPECT_EQ(build_info().version, library_version());
