@@ -85,10 +85,13 @@ void* allocate_on_device(std::size_t bytes) {
 }
 
 void release_on_device(void* data) noexcept {
+  const std::lock_guard lock(launching);
   // Kokkos takes its memory back when it is finalised, and aborts if told about it afterwards.
   if (Kokkos::is_finalized()) return;
-  const std::lock_guard lock(launching);
-  Kokkos::kokkos_free<Space::memory_space>(data);
+  try {
+    Kokkos::kokkos_free<Space::memory_space>(data);
+  } catch (const std::exception&) {  // an earlier launch's error: the next synchronisation tells it
+  }
 }
 
 void copy_on_device(void* destination, const void* source, std::size_t bytes,

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <exception>
+#include <optional>
 #include <string>
 
 #include <tessera/error.hpp>
@@ -58,22 +59,42 @@ struct BuildPrefix {
 // As many blocks as a packed batch can have; how many it has is known on the device only.
 Index most_blocks(const ForwardArguments& a) { return a.total_q / kRows + a.batch; }
 
+// Memory of the device that lives as long as what was launched to use it.
+class Blocks {
+ public:
+  Blocks(const Space& space, std::size_t bytes)
+      : space_(space),
+        data_(static_cast<Index*>(Kokkos::kokkos_malloc<Memory>("tessera: blocks", bytes))) {}
+  Blocks(const Blocks&) = delete;
+  Blocks& operator=(const Blocks&) = delete;
+  ~Blocks() {
+    try {
+      space_.fence("tessera: blocks");
+      Kokkos::kokkos_free<Memory>(data_);
+    } catch (const std::exception&) {  // on the way out with an error that has been told
+    }
+  }
+
+  Index* data() const { return data_; }
+
+ private:
+  using Memory = Space::memory_space;
+  const Space& space_;
+  Index* data_;
+};
+
 void run_packed_on_device(DType type, const Space& space, const ForwardArguments& a,
                           Index* workspace) {
-  using Memory = Space::memory_space;
-  const std::size_t bytes = static_cast<std::size_t>(a.batch + 1) * sizeof(Index);
-  Index* const prefix =
-      workspace != nullptr
-          ? workspace
-          : static_cast<Index*>(Kokkos::kokkos_malloc<Memory>("tessera: blocks", bytes));
+  std::optional<Blocks> own;
+  if (workspace == nullptr) {
+    own.emplace(space, static_cast<std::size_t>(a.batch + 1) * sizeof(Index));
+  }
+  Index* const prefix = own ? own->data() : workspace;
   Kokkos::parallel_for("tessera::build_block_prefix",
                        Kokkos::RangePolicy<Space, Kokkos::IndexType<int>>(space, 0, 1),
                        BuildPrefix{a, prefix});
   run(type, space, a, kernel::work_order(a, kRows, prefix), most_blocks(a) * a.head_q);
-  if (workspace == nullptr) {
-    space.fence("tessera: blocks");
-    Kokkos::kokkos_free<Memory>(prefix);
-  }
+  if (own) space.fence("tessera: blocks");  // here an error can still be told
 }
 
 void run_on(DType type, const Space& space, const ForwardArguments& a, Index* workspace) {
