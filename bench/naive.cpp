@@ -5,12 +5,12 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
-#include <thread>
 #include <vector>
 
 #include <tessera/error.hpp>
 
 #include "reference/number.hpp"
+#include "reference/threads.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -184,17 +184,12 @@ void naive_forward(const Args& args, const Options& options, int threads) {
   }
   const Extents& q = args.query.extent;
   std::atomic<std::int64_t> next = 0;
-  const auto work = [&] {
+  reference::on_threads(std::min<std::int64_t>(threads, q.batch * q.head), [&] {
     Worker worker(args, options);
     for (std::int64_t i; (i = next.fetch_add(1, std::memory_order_relaxed)) < q.batch * q.head;) {
       worker.head(i / q.head, i % q.head);
     }
-  };
-  std::vector<std::thread> helpers;
-  for (std::int64_t i = 1; i < std::min<std::int64_t>(threads, q.batch * q.head); ++i)
-    helpers.emplace_back(work);
-  work();
-  for (std::thread& helper : helpers) helper.join();
+  });
 }
 
 }  // namespace tessera::bench

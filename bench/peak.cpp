@@ -1,6 +1,7 @@
 #include "bench/peak.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <barrier>
 #include <chrono>
 #include <cstddef>
@@ -120,10 +121,12 @@ double measure_peak(std::string_view isa, int threads) {
 
   std::vector<std::vector<Interval>> intervals(count, std::vector<Interval>(kWarmUp + kSlices));
   std::barrier start(threads);
+  std::atomic<bool> cancelled = false;
   const auto work = [&](std::size_t thread) {
     float sum = 0;
     for (Interval& interval : intervals[thread]) {
       start.arrive_and_wait();
+      if (cancelled) return;
       interval.begin = Clock::now();
       sum += chains.run(kSteps);
       interval.end = Clock::now();
@@ -131,10 +134,19 @@ double measure_peak(std::string_view isa, int threads) {
     volatile float sink = sum;
     static_cast<void>(sink);
   };
-  std::vector<std::thread> workers;
-  for (std::size_t thread = 1; thread < count; ++thread) workers.emplace_back(work, thread);
-  work(0);
-  for (std::thread& worker : workers) worker.join();
+  {
+    std::vector<std::jthread> workers;
+    workers.reserve(count);
+    try {
+      for (std::size_t thread = 1; thread < count; ++thread) workers.emplace_back(work, thread);
+    } catch (...) {  // those that started wait for all: let them go
+      cancelled = true;
+      for (std::size_t missing = workers.size(); missing < count; ++missing)
+        start.arrive_and_drop();
+      throw;
+    }
+    work(0);
+  }
 
   std::vector<double> seconds;
   for (std::size_t slice = kWarmUp; slice < kWarmUp + kSlices; ++slice) {

@@ -3,11 +3,10 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
-#include <exception>
-#include <mutex>
 #include <thread>
 
 #include "reference/number.hpp"
+#include "reference/threads.hpp"
 
 namespace tessera::reference {
 namespace {
@@ -85,21 +84,9 @@ void parallel(std::int64_t count, double work, const std::function<void(std::int
     return;
   }
   std::atomic<std::int64_t> next{0};
-  std::exception_ptr error;
-  std::mutex mutex;
-  const auto run = [&] {
-    try {
-      for (std::int64_t i = next++; i < count; i = next++) body(i);
-    } catch (...) {
-      const std::lock_guard lock(mutex);
-      error = std::current_exception();
-    }
-  };
-  std::vector<std::thread> helpers;
-  for (std::int64_t i = 1; i < threads; ++i) helpers.emplace_back(run);
-  run();
-  for (std::thread& helper : helpers) helper.join();
-  if (error) std::rethrow_exception(error);
+  on_threads(threads, [&] {
+    for (std::int64_t i = next++; i < count; i = next++) body(i);
+  });
 }
 
 }  // namespace tessera::reference
