@@ -3,7 +3,10 @@
 #include <span>
 #include <string>
 
+#include <tessera/error.hpp>
+
 #include "backends/kokkos/parallel.hpp"
+#include "backends/kokkos/runtime.hpp"
 #include "backends/kokkos/tuning/forward.hpp"
 #include "backends/kokkos/vector/task.hpp"
 #include "backends/kokkos/vector/vector.hpp"
@@ -24,13 +27,26 @@ struct Choice {
   bool available;
 };
 
+#if defined(TESSERA_VECTOR_X86)
+// What -march=x86-64-v3 and -v4 let the compiler use, by those of their features that clang 14 can
+// ask for; it knows no levels here. No processor has AVX2 without F16C, LZCNT and MOVBE.
+bool has_avx2() noexcept {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+         __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+}
+bool has_avx512() noexcept {
+  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vl");
+}
+#endif
+
 // Best first.
 std::span<const Choice> choices() noexcept {
 #if defined(TESSERA_VECTOR_X86)
-  static const Choice all[] = {
-      {&tessera_vector_avx512, "forward.vector.avx512", __builtin_cpu_supports("x86-64-v4") != 0},
-      {&tessera_vector_avx2, "forward.vector.avx2", __builtin_cpu_supports("x86-64-v3") != 0},
-      {&tessera_vector_portable, "forward.vector.portable", true}};
+  static const Choice all[] = {{&tessera_vector_avx512, "forward.vector.avx512", has_avx512()},
+                               {&tessera_vector_avx2, "forward.vector.avx2", has_avx2()},
+                               {&tessera_vector_portable, "forward.vector.portable", true}};
 #else
   static const Choice all[] = {{&tessera_vector_portable, "forward.vector.portable", true}};
 #endif
@@ -190,6 +206,12 @@ void launch(const backend::Candidate& candidate, const Problem& problem,
   const Unit& unit = *choices()[static_cast<std::size_t>(candidate.id)].unit;
   const Blocking blocking{unit.panel, candidate.tile_q / unit.panel, candidate.tile_k};
   const WorkspaceParts parts = workspace_parts(problem, blocking);
+  if (workspace && parts.size > candidate.workspace) {
+    throw DeviceError("the execution space has more threads than when the plan was made: " +
+                      std::to_string(parts.size) + " bytes of workspace are needed, not " +
+                      std::to_string(candidate.workspace));
+  }
+  fence(stream);  // prefix sums and tiny problems are read on this thread
   auto* memory = static_cast<std::byte*>(workspace ? workspace : arena(parts.size));
 
   auto* prefix = reinterpret_cast<Index*>(memory);

@@ -107,6 +107,17 @@ static void finish_panel(const ForwardTask& task, const Panel<kV>& panel, float*
   for (int v = 0; v < kV; ++v) {
     State state{load(panel.max + v * kWidth), load(panel.sum + v * kWidth)};
     Float scale = broadcast(1.0f);
+    // 0 by selection: a product of weight 0 and a value that is no number may stand there.
+    Int nothing = state.sum == Float{};
+    if constexpr (kFlavour == Flavour::General) {
+      if (a.dropout.threshold == 65536) nothing = Float{} == Float{};
+    }
+    if (Lanes::any(nothing)) {
+      for (Index column = 0; column < a.dim_v; ++column) {
+        float* out = panel.out + (column * kV + v) * kWidth;
+        store(out, Lanes::select(nothing, Float{}, load(out)));
+      }
+    }
     if constexpr (kFlavour == Flavour::General) {
       if (a.sinks) {
         const float sink = a.sinks[task.head * a.sinks_head];
