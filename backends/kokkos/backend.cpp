@@ -4,6 +4,8 @@
 
 #include <mutex>
 
+#include <tessera/error.hpp>
+
 #include "backends/kokkos/generic/forward.hpp"
 #include "backends/kokkos/parallel.hpp"
 #include "backends/kokkos/runtime.hpp"
@@ -28,7 +30,12 @@ void launch(const Candidate& candidate, const Problem& problem,
             const kernel::ForwardArguments& arguments, void* workspace, const Stream& stream) {
   kokkos::ensure_initialized();
   const std::lock_guard lock(kokkos::launch_lock());
+  kokkos::begin_launch(stream);
   if (candidate.kernel == kokkos::generic::kForward) {
+    if (kokkos::inside_parallel_region()) {
+      throw DeviceError(
+          "forward.generic cannot run inside an OpenMP parallel region: call it outside");
+    }
     kokkos::generic::launch(problem, arguments, workspace, stream);
   } else {
     kokkos::vector::launch(candidate, problem, arguments, workspace, stream);

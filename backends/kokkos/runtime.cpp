@@ -1,5 +1,7 @@
 #include "backends/kokkos/runtime.hpp"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 #include <cstdlib>
@@ -12,12 +14,29 @@
 #include "backends/kokkos/space.hpp"
 #include "core/src/backend.hpp"
 
+#if defined(KOKKOS_ENABLE_OPENMP)
+#include <omp.h>
+#endif
+
 namespace tessera::kokkos {
 namespace {
 
 constinit std::mutex launching;
 constinit std::mutex initializing;
 constinit std::atomic<bool> initialized = false;
+constinit pid_t owner = 0;  // the process whose threads Kokkos has; written before `initialized`
+
+// Kokkos' OpenMP space crashes above so many threads (5.2).
+[[maybe_unused]] constexpr int kMostThreads = 512;
+
+Kokkos::InitializationSettings settings() {
+  Kokkos::InitializationSettings result;
+  result.set_disable_warnings(true);
+#if defined(KOKKOS_ENABLE_OPENMP)
+  if (omp_get_max_threads() > kMostThreads) result.set_num_threads(kMostThreads);
+#endif
+  return result;
+}
 
 [[noreturn]] void fail(const std::string& what, const std::exception& error) {
   throw DeviceError(what + ": " + error.what());
@@ -34,12 +53,13 @@ void initialize() {
   const std::lock_guard lock(initializing);
   if (!Kokkos::is_initialized() && !Kokkos::is_finalized()) {
     try {
-      Kokkos::initialize(Kokkos::InitializationSettings().set_disable_warnings(true));
+      Kokkos::initialize(settings());
     } catch (const std::exception& error) {
       fail("initialising Kokkos failed", error);
     }
     std::atexit(finalize_at_exit);
   }
+  owner = getpid();
   initialized.store(true, std::memory_order_release);
 }
 
@@ -55,6 +75,23 @@ void ensure_initialized() {
 }
 
 std::mutex& launch_lock() noexcept { return launching; }
+
+void begin_launch(const Stream& stream) {
+  if (getpid() != owner) {
+    throw DeviceError(
+        "this process is a fork of the one in which Kokkos was initialised, and has none of its "
+        "threads: start workers anew (spawn), or call Tessera in them first");
+  }
+  instance(stream).fence("tessera: earlier work on the stream");
+}
+
+bool inside_parallel_region() noexcept {
+#if defined(KOKKOS_ENABLE_OPENMP)
+  return omp_in_parallel() != 0;
+#else
+  return false;
+#endif
+}
 
 std::string_view space_name() noexcept { return Space::name(); }
 
@@ -125,12 +162,15 @@ void run_tasks(Index tasks, const Stream& stream,
     for (Index task; (task = next.fetch_add(1, std::memory_order_relaxed)) < tasks;)
       body(context, task, worker);
   };
+  if (inside_parallel_region()) {  // whose threads are busy
+    work(0);
+    return;
+  }
   const HostSpace space = instance<HostSpace>(stream);
   const int workers =
       static_cast<int>(std::min<Index>({tasks, threads(), std::max(1, space.concurrency())}));
   using Policy =
       Kokkos::RangePolicy<HostSpace, Kokkos::Schedule<Kokkos::Static>, Kokkos::IndexType<int>>;
-  space.fence("tessera: earlier work on the stream");
   if (workers == 1) {
     work(0);
     return;

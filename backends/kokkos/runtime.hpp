@@ -19,6 +19,14 @@ void ensure_initialized();
 // Held while Kokkos computes: its calls are serialised, whatever thread or stream they come from.
 std::mutex& launch_lock() noexcept;
 
+// Called with the launch lock held, before a kernel or this thread reads anything: waits for
+// earlier work on the stream. Throws DeviceError where no kernel can run: in a child of fork(),
+// which has no threads.
+void begin_launch(const Stream& stream);
+
+// Does the caller run inside a parallel region of the threads that Kokkos would use?
+bool inside_parallel_region() noexcept;
+
 // Name of the default execution space: "OpenMP".
 std::string_view space_name() noexcept;
 

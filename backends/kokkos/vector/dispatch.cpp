@@ -6,7 +6,6 @@
 #include <tessera/error.hpp>
 
 #include "backends/kokkos/parallel.hpp"
-#include "backends/kokkos/runtime.hpp"
 #include "backends/kokkos/tuning/forward.hpp"
 #include "backends/kokkos/vector/task.hpp"
 #include "backends/kokkos/vector/vector.hpp"
@@ -211,7 +210,6 @@ void launch(const backend::Candidate& candidate, const Problem& problem,
                       std::to_string(parts.size) + " bytes of workspace are needed, not " +
                       std::to_string(candidate.workspace));
   }
-  fence(stream);  // prefix sums and tiny problems are read on this thread
   auto* memory = static_cast<std::byte*>(workspace ? workspace : arena(parts.size));
 
   auto* prefix = reinterpret_cast<Index*>(memory);
