@@ -1,5 +1,5 @@
-// Measures the figures that README states, against the peak measured in the same rounds, and writes
-// them as JSON.
+// Measures the figures that the project holds itself to, against the peak measured in the same
+// rounds, and writes them as JSON.
 //
 //   tessera_figures OUT.json [ROUNDS]
 //
@@ -22,15 +22,11 @@
 #include <string>
 #include <vector>
 
-#include <unistd.h>
-
-#if defined(__GLIBC__)
-#include <malloc.h>
-#endif
 #include <nlohmann/json.hpp>
 #include <tessera/tessera.hpp>
 
 #include "bench/peak.hpp"
+#include "bench/resident.hpp"
 #include "bench/workload.hpp"
 
 namespace tessera::bench {
@@ -138,16 +134,10 @@ Json latency_figures(int rounds) {
   return figures;
 }
 
-/// Bytes of this process in memory; 0 where the system does not say. What was freed is given back
-/// to the system first: new memory taken from it would not show.
-double resident_bytes() {
-#if defined(__GLIBC__)
-  malloc_trim(0);
-#endif
-  std::ifstream file("/proc/self/statm");
-  double total = 0, resident = 0;
-  file >> total >> resident;
-  return resident * static_cast<double>(sysconf(_SC_PAGESIZE));
+/// Bytes of this process in memory; 0 where the system does not say.
+double used_bytes() {
+  release_free_memory();
+  return static_cast<double>(resident_bytes().value_or(0));
 }
 
 /// Workspace as the plan states it, and how much the process grows when execute brings its own
@@ -161,10 +151,10 @@ Json memory_figures() {
       const Case c{.head_dim = head_dim, .seq = seq};
       const Workload workload(c);
       const Plan planned = plan(workload.problem());
-      const double before = resident_bytes();
+      const double before = used_bytes();
       execute(planned, workload.args());
       Stream{}.synchronize();
-      const double grown = std::max(0.0, resident_bytes() - before);
+      const double grown = std::max(0.0, used_bytes() - before);
       const double each = std::max(static_cast<double>(planned.workspace_size()), grown) / threads;
       figures.push_back({{"name", "workspace/" + name_of(c)},
                          {"workspace_bytes", planned.workspace_size()},

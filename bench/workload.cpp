@@ -1,10 +1,10 @@
 #include "bench/workload.hpp"
 
 #include <cmath>
-#include <numbers>
 #include <string_view>
 
-#include "reference/number.hpp"
+#include "bench/flops.hpp"
+#include "reference/fill.hpp"
 
 namespace tessera::bench {
 namespace {
@@ -61,32 +61,11 @@ double mean_visible_keys(const Case& c) noexcept {
     case Visible::Full:
       return seq;
     case Visible::Causal:
-      return (seq + 1) / 2;
-    case Visible::Window: {
-      const auto edge = static_cast<double>(
-          c.seq < kWindow ? c.seq : kWindow);  // rows before it see 1, 2, … keys
-      return (edge * (edge + 1) / 2 + (seq - edge) * edge) / seq;
-    }
+      return mean_causal_keys(c.seq, c.seq);
+    case Visible::Window:
+      return mean_causal_keys(c.seq, kWindow);
   }
   return seq;
-}
-
-/// Sebastiano Vigna's splitmix64, public domain: seedable from any number, a few instructions a
-/// call.
-std::uint64_t next(std::uint64_t& state) noexcept {
-  std::uint64_t z = state += 0x9e3779b97f4a7c15U;
-  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9U;
-  z = (z ^ (z >> 27)) * 0x94d049bb133111ebU;
-  return z ^ (z >> 31);
-}
-
-/// Nearly standard normal: the sum of four uniform numbers, scaled to variance 1. Exact tails do
-/// not matter here and gigabytes of it have to be quick.
-double normal(std::uint64_t& state) noexcept {
-  const std::uint64_t bits = next(state);
-  double sum = 0;
-  for (int i = 0; i < 4; ++i) sum += static_cast<double>(bits >> (16 * i) & 0xffffU);
-  return (sum / 65536 - 2) * std::numbers::sqrt3;
 }
 
 }  // namespace
@@ -106,7 +85,7 @@ std::string name_of(const Case& c) {
 
 double flops_of(const Case& c) noexcept {
   const auto rows = static_cast<double>(kHeads * c.seq);
-  return 2 * rows * mean_visible_keys(c) * static_cast<double>(2 * c.head_dim);
+  return forward_flops(rows, mean_visible_keys(c), c.head_dim, c.head_dim);
 }
 
 double bytes_of(const Case& c) noexcept {
@@ -159,7 +138,8 @@ Workload::Workload(const Case& c) {
 
 void* Workload::random(DType dtype, std::int64_t count, std::uint64_t seed) {
   std::vector<unsigned char> host(static_cast<std::size_t>(count * size_of(dtype)));
-  for (std::int64_t i = 0; i < count; ++i) reference::store(dtype, host.data(), i, normal(seed));
+  const Extents extent{.batch = 1, .head = 1, .seq = 1, .dim = count};
+  reference::fill_gaussian(Tensor::bhsd(host.data(), dtype, extent), seed);
   return upload(host.data(), host.size());
 }
 

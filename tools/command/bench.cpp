@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <tessera/tessera.hpp>
 
+#include "bench/flops.hpp"
 #include "bench/naive.hpp"
 #include "reference/fill.hpp"
 #include "reference/number.hpp"
@@ -40,12 +41,11 @@ std::vector<Case> cases_of(const BenchFlags& flags) {
   return cases;
 }
 
-/// 2·batch·heads·seq·(mean number of visible keys)·(d + d_v).
 double flops_of(const Case& c, const BenchFlags& flags) noexcept {
   const auto seq = static_cast<double>(c.seq);
-  const double keys = flags.mask == MaskKind::Causal ? (seq + 1) / 2 : seq;
-  return 2.0 * static_cast<double>(c.batch * flags.heads) * seq * keys * 2.0 *
-         static_cast<double>(flags.head_dim);
+  const double keys = flags.mask == MaskKind::Causal ? bench::mean_causal_keys(c.seq, c.seq) : seq;
+  const double rows = static_cast<double>(c.batch * flags.heads) * seq;
+  return bench::forward_flops(rows, keys, flags.head_dim, flags.head_dim);
 }
 
 /// Milliseconds of repeated calls.

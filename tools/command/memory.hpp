@@ -5,19 +5,18 @@
 #include <optional>
 #include <string_view>
 
+#include "bench/resident.hpp"
+
 namespace tessera::tools {
 
-/// Bytes resident now; nullopt where the system does not say.
-std::optional<std::int64_t> resident_bytes();
+using bench::release_free_memory;
+using bench::resident_bytes;
 
 /// Forgets the peak so far. Returns whether the system lets us.
 bool reset_peak();
 
 /// The most bytes that were resident at a time since reset_peak().
 std::optional<std::int64_t> peak_resident_bytes();
-
-/// Gives what has been freed back to the system, so that it is not counted.
-void release_free_memory();
 
 /// Throws Unsupported if `bytes` are more than the machine has to give: the system would rather end
 /// us than refuse them. `who` begins the message: a file or a flag.
