@@ -52,20 +52,20 @@ Plan plan_on_host(const Inputs& inputs) {
 
 }  // namespace
 
-DeviceCall::DeviceCall(const Inputs& inputs)
+DeviceCall::DeviceCall(const Inputs& inputs, double more_bytes)
     : inputs_(inputs), args_(inputs.args), plan_(plan_on_host(inputs)) {
-  upload(inputs);
+  upload(inputs, more_bytes);
   plan_ = plan_for(inputs, args_);
 }
 
-void DeviceCall::upload(const Inputs& inputs) {
+void DeviceCall::upload(const Inputs& inputs, double more_bytes) {
   double bytes = 0;
   for (const auto& [name, array] : inputs.arrays) bytes += static_cast<double>(array.bytes.size());
   const io::Element element = element_of(args_.query.dtype);
   const std::size_t out_bytes = bytes_of(inputs, inputs.out_shape(), element);
   const std::size_t lse_bytes = bytes_of(inputs, inputs.lse_shape(), io::Element::f32);
   // A copy of the inputs and two of the outputs are still to come.
-  require_memory(inputs.name, bytes + 2 * static_cast<double>(out_bytes + lse_bytes));
+  require_memory(inputs.name, bytes + 2 * static_cast<double>(out_bytes + lse_bytes) + more_bytes);
 
   std::map<const void*, const void*> on_device{{nullptr, nullptr}};
   for (const auto& [name, array] : inputs.arrays) {

@@ -19,7 +19,8 @@ class DeviceCall {
  public:
   /// Plans, allocates, copies. Throws BadInput where the library says InvalidArgument, and
   /// Unsupported, both with the file's name in front.
-  explicit DeviceCall(const Inputs& inputs);
+  /// Unsupported too if there is no memory for that and the `more_bytes` that the caller will need.
+  explicit DeviceCall(const Inputs& inputs, double more_bytes = 0);
 
   const Plan& plan() const noexcept { return plan_; }
   const Args& args() const noexcept { return args_; }
@@ -33,7 +34,7 @@ class DeviceCall {
   io::Array lse() const;
 
  private:
-  void upload(const Inputs& inputs);
+  void upload(const Inputs& inputs, double more_bytes);
   void compute(std::int64_t parts, Progress& progress);
 
   const Inputs& inputs_;

@@ -170,11 +170,26 @@ void report_stored(const Inputs& inputs, const Args& args, const Forward& ref, c
   }
 }
 
+/// Bytes of what is computed to compare with: two answers of doubles, the reference's magnitudes,
+/// and, where the file has answers, a pair of doubles for every number that is compared with them.
+double bytes_to_compare(const Inputs& inputs) {
+  const auto product = [](const std::vector<std::int64_t>& shape) {
+    double count = 1;
+    for (const std::int64_t extent : shape) count *= static_cast<double>(extent);
+    return count;
+  };
+  const double numbers = product(inputs.out_shape());
+  const double rows = product(inputs.lse_shape());
+  const double doubles =
+      2 * numbers + 4 * rows + (inputs.stored.empty() ? 0 : 2 * std::max(numbers, rows));
+  return doubles * sizeof(double);
+}
+
 }  // namespace
 
 Report check(const AttentionFlags& flags) {
   const Inputs inputs = read_inputs(flags);
-  DeviceCall call(inputs);
+  DeviceCall call(inputs, bytes_to_compare(inputs));
   call.run();
   io::Array out = call.out();
   io::Array lse = call.lse();

@@ -1,8 +1,9 @@
 /// The `tessera` command: attention on files, checked and timed.
 ///
 /// Exit status: 0 fine; 1 a check failed; 2 bad input or usage; 3 this build or device cannot do
-/// it. What went wrong is one line on stderr. With --json, stdout holds one JSON document and
-/// nothing else, whatever happens.
+/// it. What went wrong is one line on stderr. With --json, stdout of a
+/// subcommand holds one JSON document and nothing else, whatever happens; --help and --version
+/// print text.
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -76,7 +77,8 @@ void define(CLI::App& app, Request& request) {
   });
   app.require_subcommand(1);
   app.fallthrough();
-  app.add_flag("--json", request.json, "Print one JSON document instead of text");
+  app.add_flag("--json", request.json,
+               "Print one JSON document instead of text; --help and --version stay text");
   add_threads_flag(app, request.threads);
   app.footer(
       "Exit status: 0 fine, 1 a check failed, 2 bad input or usage, 3 this build or device cannot "
