@@ -14,11 +14,10 @@ TEST(Peak, IsKnownForProcessorsOnly) {
   EXPECT_FALSE(has_peak(""));
 }
 
-TEST(Peak, IsKnownForThisHost) {
+TEST(Peak, IsKnownForHostSpacesOnly) {
   const DeviceInfo device = device_info();
-  if (build_info().backend != "kokkos" || device.isa == "generic")
-    GTEST_SKIP() << "not a host space";
-  EXPECT_TRUE(has_peak(device.isa)) << device.isa;
+  const bool host = build_info().backend == "kokkos" && device.isa != "generic";
+  EXPECT_EQ(has_peak(device.isa), host) << device.isa;
 }
 
 // A processor of the last twenty years starts an SSE multiplication or addition of 4 floats every
@@ -32,7 +31,7 @@ TEST(Peak, IsPlausible) {
 
 #if defined(__x86_64__)
 // Four times, if nobody disturbs: registers are twice as wide and multiply-adds are one instruction
-// instead of two.
+// instead of two. Which instructions a processor has is known only when the test runs.
 TEST(Peak, OfAvx2IsAboveThatOfSse) {
   if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma"))
     GTEST_SKIP() << "no AVX2 here";
