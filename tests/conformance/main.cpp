@@ -53,6 +53,16 @@ std::int64_t total(const std::map<std::string, std::int64_t>& counts) {
   return sum;
 }
 
+// What is skipped is listed with its reason: it must not pass for what ran.
+class SkipListener : public ::testing::EmptyTestEventListener {
+  void OnTestPartResult(const ::testing::TestPartResult& result) override {
+    if (!result.skipped()) return;
+    const auto* test = ::testing::UnitTest::GetInstance()->current_test_info();
+    if (test == nullptr) return;
+    tally().left_out[std::string(test->test_suite_name()) + "." + test->name()] = result.message();
+  }
+};
+
 class Summary : public ::testing::Environment {
  public:
   void TearDown() override {
@@ -64,6 +74,8 @@ class Summary : public ::testing::Environment {
       if (!kernel.runs) std::printf("  %s: %s\n", kernel.name.c_str(), kernel.why_not.c_str());
     }
     print_counts("Unsupported, as it should be", t.unsupported);
+    std::printf("tests not run here\n");
+    for (const auto& [test, why] : t.left_out) std::printf("  %s: %s\n", test.c_str(), why.c_str());
     std::printf("largest error, as a share of what is allowed\n");
     for (const auto& [key, worst] : t.worst) {
       std::printf("  %-32s %6.3f  %s\n", key.c_str(), worst, t.worst_case.at(key).c_str());
@@ -71,12 +83,19 @@ class Summary : public ::testing::Environment {
     std::printf("references: %lld computed, %lld read from %s; slowest %.3f s, %s\n",
                 static_cast<long long>(t.answers_computed), static_cast<long long>(t.answers_read),
                 answer_folder().c_str(), t.slowest_answer, t.slowest_case.c_str());
+    std::printf(
+        "references that took more than %.1f s: %lld; %lld cases may, the others fail beyond "
+        "%.1f s\n",
+        kAnswerLimit, static_cast<long long>(t.slow_answers), static_cast<long long>(t.expensive),
+        kAnswerTolerance * kAnswerLimit);
     // A few may take longer than the limit; that must not become a habit.
     EXPECT_LE(t.expensive, kMostExpensiveCases) << "cases marked expensive";
     record("cases", t.cases);
     record("executions", total(t.runs));
     record("not_run_here", total(t.not_run));
     record("unsupported", total(t.unsupported));
+    record("slow_references", t.slow_answers);
+    record("tests_not_run_here", static_cast<std::int64_t>(t.left_out.size()));
     for (const auto& [kernel, count] : t.runs) record("executions." + kernel, count);
     for (const auto& [kernel, count] : t.not_run) record("not_run_here." + kernel, count);
   }
@@ -95,5 +114,6 @@ int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
   tessera::testing::register_covering_cases();
   ::testing::AddGlobalTestEnvironment(new tessera::testing::Summary);
+  ::testing::UnitTest::GetInstance()->listeners().Append(new tessera::testing::SkipListener);
   return RUN_ALL_TESTS();
 }

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include <tessera/info.hpp>
+#include <tessera/stream.hpp>
 
 #include "reference/number.hpp"
 
@@ -20,11 +21,15 @@ Block::Block(std::size_t bytes)
 void Block::poison() noexcept { std::memset(host_.get(), kPoison, size_); }
 
 void Block::upload() {
-  if (size_ > 0) copy(device_.data(), host_.get(), size_);
+  if (size_ == 0) return;
+  copy(device_.data(), host_.get(), size_);
+  Stream().synchronize();  // tests edit the host's copy next
 }
 
 void Block::download() {
-  if (size_ > 0) copy(host_.get(), device_.data(), size_);
+  if (size_ == 0) return;
+  copy(host_.get(), device_.data(), size_);
+  Stream().synchronize();
 }
 
 ConstTensor Slot::input(Side side) const {

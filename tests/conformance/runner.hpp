@@ -7,12 +7,20 @@
 #include <string>
 #include <vector>
 
+#include <tessera/stream.hpp>
+
 #include "tests/conformance/answer.hpp"
 #include "tests/conformance/case.hpp"
 #include "tests/conformance/kernels.hpp"
 #include "tests/conformance/operands.hpp"
 
 namespace tessera::testing {
+
+/// Seconds that the reference of a case should take. The summary counts the cases beyond it; one
+/// that is not marked expensive fails beyond kAnswerTolerance times as much, twice in a row, for
+/// the machine may be busy.
+inline constexpr double kAnswerLimit = 0.1;
+inline constexpr double kAnswerTolerance = 5;
 
 /// What has been run: printed at the end, for a case that did not run must not pass for one that
 /// did.
@@ -24,10 +32,12 @@ struct Tally {
       not_run{};  ///< cases that a kernel did not run, for the machine lacks it
   std::map<std::string, std::int64_t>
       unsupported{};  ///< answers Unsupported where that is right, by what was asked
+  std::map<std::string, std::string> left_out{};  ///< tests that did not run here, and why
   std::map<std::string, double> worst{};  ///< largest error ÷ allowed error of a kernel and type
   std::map<std::string, std::string> worst_case{};
   std::int64_t answers_computed = 0;
   std::int64_t answers_read = 0;
+  std::int64_t slow_answers = 0;  ///< took more than kAnswerLimit when computed
   double answer_seconds = 0;
   double slowest_answer = 0;
   std::string slowest_case{};
@@ -43,10 +53,11 @@ struct Execution {
 
 enum class Scratch : std::uint8_t { none, given };
 
-/// Plans the operands' problem for one kernel and executes it on poisoned outputs, which are
-/// downloaded. Fails if memory around the outputs, or of a given workspace's surroundings, was
-/// written, or another kernel was planned.
-Execution execute_on(const Kernel& kernel, Operands& operands, Scratch scratch = Scratch::none);
+/// Plans the operands' problem for one kernel and executes it, on `stream`, on poisoned outputs,
+/// which are downloaded. Fails if memory around the outputs, or of a given workspace's
+/// surroundings, was written, or another kernel was planned.
+Execution execute_on(const Kernel& kernel, Operands& operands, Scratch scratch = Scratch::none,
+                     Stream stream = {});
 
 /// Runs a case on every kernel, twice, the second time with a workspace of ours: both must give the
 /// same bits and pass the judge. Returns what is wrong, a text each; empty: all is well.

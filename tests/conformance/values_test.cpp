@@ -1,6 +1,9 @@
 // Numbers that break softmax: NaN and infinity where they may and may not show, and scores far from
 // 0.
 
+#include <string>
+#include <vector>
+
 #include "tests/conformance/support.hpp"
 
 namespace tessera::testing {
@@ -88,6 +91,80 @@ TEST(Values, MaskedKeysReachNobody) {
       expect_passes(bias, [&](Operands& o) {
         o.key.set(0, 0, 64, 3, 1);
         for (std::int64_t row = 0; row < 65; ++row) o.bias.set(0, 0, row, 64, -kInfinity);
+      });
+    }
+  }
+}
+
+// Spoils every other value, so that each tile of keys holds some.
+void spoil_values(Operands& o, double number) {
+  o.value.each([&](auto b, auto h, auto s, auto d) {
+    if ((s + d) % 2 == 0) o.value.set(b, h, s, d, number);
+  });
+}
+
+void expect_zeros_of_row(const Operands& o, std::int64_t row, const std::string& what) {
+  o.out.each([&](auto b, auto h, auto s, auto d) {
+    if (s == row) {
+      ASSERT_EQ(o.out.get(b, h, s, d), 0) << what << " row " << row << " dim " << d;
+    }
+  });
+}
+
+TEST(Values, RowsThatSeeNothingAreZeroWhateverTheValues) {
+  const std::vector<std::int64_t> hidden{0, 5, 31, 32, 64};
+  for (const DType dtype : kTypes) {
+    for (const double number : {kNan, kInfinity, -kInfinity}) {
+      for (const bool by_bias : {false, true}) {
+        const Case c{.label = "hidden_row",
+                     .dtype = dtype,
+                     .head_q = 2,
+                     .head_k = 1,
+                     .seq_q = 65,
+                     .seq_k = 130,
+                     .dim = 40,
+                     .dim_v = 40,
+                     .bias = by_bias ? Bias::fp32 : Bias::none,
+                     .boolean_mask = !by_bias};
+        Operands o(c);
+        spoil_values(o, number);
+        const Slot& hides = by_bias ? o.bias : o.boolean_mask;
+        for (const std::int64_t row : hidden) {
+          hides.each([&](auto b, auto h, auto s, auto d) {
+            if (s == row) hides.set(b, h, s, d, by_bias ? -kInfinity : 0);
+          });
+        }
+        on_each_kernel(o, [&](const Kernel& kernel) {
+          const std::string what = name(c) + ": " + kernel.name;
+          for (const std::int64_t row : hidden) {
+            expect_zeros_of_row(o, row, what);
+            for (const std::int64_t head : {0, 1})
+              EXPECT_EQ(o.lse.get(0, head, row, 0), -kInfinity) << what << " row " << row;
+          }
+        });
+      }
+    }
+  }
+}
+
+TEST(Values, AllDroppedIsZeroWhateverTheValues) {
+  for (const DType dtype : kTypes) {
+    for (const double number : {kNan, kInfinity}) {
+      const Case c{.label = "all_dropped",
+                   .dtype = dtype,
+                   .seq_q = 65,
+                   .seq_k = 130,
+                   .dim = 40,
+                   .dim_v = 40,
+                   .dropout = 1};
+      Operands o(c);
+      spoil_values(o, number);
+      on_each_kernel(o, [&](const Kernel& kernel) {
+        const std::string what = name(c) + ": " + kernel.name;
+        for (std::int64_t row = 0; row < c.seq_q; ++row) {
+          expect_zeros_of_row(o, row, what);
+          EXPECT_TRUE(std::isfinite(o.lse.get(0, 0, row, 0))) << what << " row " << row;
+        }
       });
     }
   }
