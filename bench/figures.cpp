@@ -185,13 +185,9 @@ Json machine() {
 Json build() {
   const BuildInfo info = build_info();
   const Version& v = info.version;
-  return {{"tessera_version",
-           std::to_string(v.major) + '.' + std::to_string(v.minor) + '.' + std::to_string(v.patch)},
-          {"commit", info.commit},
-          {"backend", info.backend},
-          {"toolkit", info.toolkit},
-          {"compiler", info.compiler},
-          {"build_type", info.build_type}};
+  return {{"tessera_version", to_string(v)}, {"commit", info.commit},
+          {"backend", info.backend},         {"toolkit", info.toolkit},
+          {"compiler", info.compiler},       {"build_type", info.build_type}};
 }
 
 bool all_met(const Json& figures) {

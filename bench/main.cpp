@@ -17,10 +17,6 @@
 
 namespace {
 
-std::string to_string(const tessera::Version& v) {
-  return std::to_string(v.major) + '.' + std::to_string(v.minor) + '.' + std::to_string(v.patch);
-}
-
 void add_context() {
   const tessera::BuildInfo build = tessera::build_info();
   const tessera::DeviceInfo device = tessera::device_info();

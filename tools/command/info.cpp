@@ -10,8 +10,7 @@ namespace tessera::tools {
 
 Report info() {
   const BuildInfo build = build_info();
-  const std::string version =
-      fmt::format("{}.{}.{}", build.version.major, build.version.minor, build.version.patch);
+  const std::string version = to_string(build.version);
   Report report;
   report.json = {{"command", "info"},
                  {"version", version},

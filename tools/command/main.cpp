@@ -73,7 +73,7 @@ void define(CLI::App& app, Request& request) {
       "Exact attention, computed tile by tile: on tensors from files, checked and timed.");
   app.set_version_flag("--version", [] {
     const Version v = library_version();
-    return fmt::format("tessera {}.{}.{}", v.major, v.minor, v.patch);
+    return "tessera " + to_string(v);
   });
   app.require_subcommand(1);
   app.fallthrough();

@@ -47,8 +47,7 @@ void check_destination(const Destination& destination, const AttentionFlags& fla
 
 io::Metadata metadata_of(const Inputs& inputs, std::string_view kernel) {
   const BuildInfo build = build_info();
-  return {{"made_by", fmt::format("tessera {}.{}.{} run", build.version.major, build.version.minor,
-                                  build.version.patch)},
+  return {{"made_by", "tessera " + to_string(build.version) + " run"},
           {"input", fs::path(inputs.name).filename().string()},
           {"layout", std::string(to_string(inputs.layout))},
           {"shape", describe_shape(inputs)},
