@@ -56,7 +56,7 @@ void copy(void* destination, const void* source, std::size_t bytes, Stream strea
   if (to < from + bytes && from < to + bytes) {
     detail::refuse("destination", detail::to_text(destination),
                    detail::concat("must not overlap the bytes that are read, from source (",
-                                  static_cast<const void*>(source), ") on"));
+                                  source, ") on"));
   }
   backend::copy(destination, source, bytes, stream);
 }
