@@ -122,7 +122,10 @@ struct WorkspaceParts {
 WorkspaceParts workspace_parts(const Problem& p, const Blocking& b) {
   const Scratch scratch = layout(b, p.query.extent.dim, p.value.extent.dim, general(p));
   WorkspaceParts parts;
-  const Index prefix = p.packed ? (p.packed->segments + 1) * Index{sizeof(Index)} : 0;
+  // Segments are a number that nobody has allocated yet: what does not fit in memory saturates.
+  constexpr Index kMostSegments = Index{1} << 55;
+  const Index prefix =
+      p.packed ? (smaller(p.packed->segments, kMostSegments) + 1) * Index{sizeof(Index)} : 0;
   parts.scratch = static_cast<std::size_t>(round_up(prefix, 128));
   parts.stride = static_cast<std::size_t>(scratch.size) * sizeof(float);
   parts.size = parts.scratch + parts.stride * static_cast<std::size_t>(threads());

@@ -1,11 +1,13 @@
 // The generic kernel against the definition, option by option. Run with TESSERA_KERNEL=generic.
 
+#include <algorithm>
 #include <cstring>
 #include <random>
 #include <string>
 
 #include <gtest/gtest.h>
 #include <tessera/attention.hpp>
+#include <tessera/info.hpp>
 #include <tessera/plan.hpp>
 
 #include "tests/unit/kokkos/naive.hpp"
@@ -149,11 +151,17 @@ TEST(Generic, HalfTypes) {
   }
 }
 
+int largest_head_dim() {
+  const std::string all(build_info().head_dims);
+  return std::stoi(all.substr(all.rfind(';') + 1));  // npos + 1 is 0
+}
+
 // Scratch memory of level 0 ends between them.
 TEST(Generic, HeadDimensions) {
   for (const auto& [dim, dim_v] :
        {std::pair{8, 8}, {64, 64}, {72, 80}, {192, 128}, {40, 256}, {512, 512}}) {
     SCOPED_TRACE(dim);
+    if (std::max(dim, dim_v) > largest_head_dim()) continue;  // a build of fewer, see below
     Call({1, 1, 34, dim}, {1, 1, 35, dim}, dim_v).check();
   }
 }
