@@ -54,9 +54,9 @@ void copy(void* destination, const void* source, std::size_t bytes, Stream strea
   const auto to = reinterpret_cast<std::uintptr_t>(destination);
   const auto from = reinterpret_cast<std::uintptr_t>(source);
   if (to < from + bytes && from < to + bytes) {
-    detail::refuse("destination", detail::to_text(destination),
-                   detail::concat("must not overlap the bytes that are read, from source (",
-                                  source, ") on"));
+    detail::refuse(
+        "destination", detail::to_text(destination),
+        detail::concat("must not overlap the bytes that are read, from source (", source, ") on"));
   }
   backend::copy(destination, source, bytes, stream);
 }
