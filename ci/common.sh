@@ -6,8 +6,5 @@ set -euo pipefail
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 cache=${XDG_CACHE_HOME:-$HOME/.cache}/tessera
 venv=$cache/venv-$(sha256sum <"$root/ci/requirements.txt" | cut -c1-12)
-# Compilations are the same in every clone: paths below the root count relative to it.
+# Objects of one checkout serve another: paths below the root count relative to it.
 export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=true
-
-# Objects of one checkout serve another.
-export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1
