@@ -10,7 +10,7 @@ from matplotlib import pyplot  # noqa: E402: the line above comes first
 
 def draw(bench, path):
     results = bench["results"]
-    labels = [f"seq {r['seq']}\nbatch {r['batch']}" for r in results]
+    labels = [f"{r['seq']}\n× {r['batch']}" for r in results]
     positions = range(len(results))
     figure, (rate, memory) = pyplot.subplots(1, 2, figsize=(11, 4.5), constrained_layout=True)
 
@@ -19,6 +19,7 @@ def draw(bench, path):
             drawn = axes.bar([p + offset for p in positions], values, 0.38, label=label)
             axes.bar_label(drawn, [show(v) for v in values], padding=2, fontsize=8)
         axes.set_xticks(positions, labels)
+        axes.set_xlabel("sequence length × batch")
         axes.spines[["top", "right"]].set_visible(False)
 
     speed = [r["gflops_per_second"] for r in results]
@@ -34,7 +35,8 @@ def draw(bench, path):
         naive = [r["naive_extra_memory_bytes"] / mib for r in results]
         bars(memory, ours, naive, lambda v: f"{v:.1f}" if v < 10 else f"{v:.0f}")
         memory.set_yscale("symlog", linthresh=1)
-    memory.set_ylabel("MiB beyond inputs and outputs (lower is better)")
+        memory.yaxis.set_major_formatter("{x:g}")
+    memory.set_ylabel("MiB beyond inputs and outputs (lower is better)" + "\nlog scale above 1" * known)
     memory.set_title("Memory" if known else "Memory (this system does not tell)")
 
     first = results[0]
