@@ -26,8 +26,10 @@ bool has_elements(const Extents& e) { return e.batch > 0 && e.head > 0 && e.seq 
 
 // Null only if there is nothing to point to; an optional operand (default extents) may be absent.
 void check_data(const char* name, const ConstTensor& t, bool optional) {
-  const bool absent = optional && t.extent == Extents{};
-  if (t.data == nullptr && !absent && has_elements(t.extent)) {
+  const bool absent = t.data == nullptr && t.extent == Extents{};
+  if (absent && optional) return;
+  if (absent) refuse(name, "missing", "must be a tensor [batch, head, seq, dim]");
+  if (t.data == nullptr && has_elements(t.extent)) {
     refuse(
         concat(name, ".data"), "null",
         concat("must point to the elements of ", t.extent,

@@ -44,13 +44,22 @@ void check_scope(const Problem& p) {
   }
 }
 
-void check_layout(const char* name, const TensorSpec& spec, Access access) {
+void check_extents(const char* name, const TensorSpec& spec) {
   for (const Axis& axis : kAxes) {
     const std::int64_t extent = spec.extent.*axis.extent;
-    const std::int64_t stride = spec.stride.*axis.stride;
     if (extent < 0)
       refuse(concat(name, ".extent.", axis.name), concat(extent), "must be at least 0");
-    if (extent > 1 && stride < 0) {
+  }
+  if (!element_count(spec.extent)) {
+    refuse(concat(name, ".extent"), concat(spec.extent), "must hold fewer than 2^63 elements");
+  }
+}
+
+// Once the extents are known to be right: strides of wrong extents are wrong too, and say less.
+void check_strides(const char* name, const TensorSpec& spec, Access access) {
+  for (const Axis& axis : kAxes) {
+    const std::int64_t stride = spec.stride.*axis.stride;
+    if (spec.extent.*axis.extent > 1 && stride < 0) {
       refuse(concat(name, ".stride.", axis.name), concat(stride),
              "must be at least 0: reversed axes are not supported");
     }
@@ -60,9 +69,6 @@ void check_layout(const char* name, const TensorSpec& spec, Access access) {
     refuse(concat(name, ".stride.dim"), concat(spec.stride.dim),
            access == Access::Score ? "must be 1, or 0 to broadcast"
                                    : "must be 1: elements of a row are neighbours");
-  }
-  if (!element_count(spec.extent)) {
-    refuse(concat(name, ".extent"), concat(spec.extent), "must hold fewer than 2^63 elements");
   }
   if (!byte_span(spec.dtype, spec.extent, spec.stride)) {
     refuse(
@@ -105,6 +111,43 @@ void check_equal(const char* name, const TensorSpec& spec, const char* other,
 }
 constexpr std::size_t kBatch = 0, kHead = 1, kSeq = 2, kDim = 3;
 
+// The same for two operands that must be given: one of a single number, beside a larger one, was
+// forgotten.
+void check_agree(const char* name, const TensorSpec& spec, const char* other,
+                 const TensorSpec& model, std::size_t axis) {
+  const Axis& a = kAxes[axis];
+  if (spec.extent.*a.extent == model.extent.*a.extent) return;
+  const auto refuse_missing = [](const char* missing, const char* beside, const Extents& extent) {
+    refuse(concat(missing, ".extent"), concat(Extents{}, ", as if ", missing, " were missing"),
+           concat("must fit ", beside, ".extent (", extent, ")"));
+  };
+  if (spec.extent == Extents{}) refuse_missing(name, other, model.extent);
+  if (model.extent == Extents{}) refuse_missing(other, name, spec.extent);
+  check_equal(name, spec, other, model, axis);
+}
+
+void check_heads(std::int64_t head_q, std::int64_t head_k) {
+  if (head_k == 0 && head_q != 0) {
+    refuse(
+        "key.extent.head", "0",
+        concat("must be at least 1 for query.extent.head (", head_q, ") to be a multiple of it"));
+  }
+  if (head_k != 0 && head_q % head_k != 0) {
+    refuse("query.extent.head", concat(head_q),
+           concat("must be a multiple of key.extent.head (", head_k, ")"));
+  }
+}
+
+void check_lse(const Problem& p, const TensorSpec& lse) {
+  check_dtype("lse", lse.dtype, DType::fp32);
+  check_extents("lse", lse);
+  check_equal("lse", lse, "query", p.query, kBatch);
+  check_equal("lse", lse, "query", p.query, kHead);
+  check_equal("lse", lse, "query", p.query, kSeq);
+  if (lse.extent.dim != 1)
+    refuse("lse.extent.dim", concat(lse.extent.dim), "must be 1: one number a row");
+}
+
 void check_query_key_value_out(const Problem& p) {
   if (p.query.dtype != DType::fp32 && p.query.dtype != DType::fp16 &&
       p.query.dtype != DType::bf16) {
@@ -113,35 +156,28 @@ void check_query_key_value_out(const Problem& p) {
   check_dtype_as_query("key", p, p.key);
   check_dtype_as_query("value", p, p.value);
   check_dtype_as_query("out", p, p.out);
-  check_layout("query", p.query, Access::Read);
-  check_layout("key", p.key, Access::Read);
-  check_layout("value", p.value, Access::Read);
-  check_layout("out", p.out, Access::Write);
+  check_extents("query", p.query);
+  check_extents("key", p.key);
+  check_extents("value", p.value);
+  check_extents("out", p.out);
 
-  check_equal("key", p.key, "query", p.query, kBatch);
-  check_equal("key", p.key, "query", p.query, kDim);
-  check_equal("value", p.value, "key", p.key, kBatch);
-  check_equal("value", p.value, "key", p.key, kHead);
-  check_equal("value", p.value, "key", p.key, kSeq);
-  check_equal("out", p.out, "query", p.query, kBatch);
-  check_equal("out", p.out, "query", p.query, kHead);
-  check_equal("out", p.out, "query", p.query, kSeq);
-  check_equal("out", p.out, "value", p.value, kDim);
-  const std::int64_t head_q = p.query.extent.head;
-  const std::int64_t head_k = p.key.extent.head;
-  if (head_k == 0 ? head_q != 0 : head_q % head_k != 0) {
-    refuse("query.extent.head", concat(head_q),
-           concat("must be a multiple of key.extent.head (", head_k, ")"));
-  }
-  if (p.lse) {
-    check_dtype("lse", p.lse->dtype, DType::fp32);
-    check_layout("lse", *p.lse, Access::Write);
-    check_equal("lse", *p.lse, "query", p.query, kBatch);
-    check_equal("lse", *p.lse, "query", p.query, kHead);
-    check_equal("lse", *p.lse, "query", p.query, kSeq);
-    if (p.lse->extent.dim != 1)
-      refuse("lse.extent.dim", concat(p.lse->extent.dim), "must be 1: one number a row");
-  }
+  check_agree("key", p.key, "query", p.query, kBatch);
+  check_agree("key", p.key, "query", p.query, kDim);
+  check_agree("value", p.value, "key", p.key, kBatch);
+  check_agree("value", p.value, "key", p.key, kHead);
+  check_agree("value", p.value, "key", p.key, kSeq);
+  check_agree("out", p.out, "query", p.query, kBatch);
+  check_agree("out", p.out, "query", p.query, kHead);
+  check_agree("out", p.out, "query", p.query, kSeq);
+  check_agree("out", p.out, "value", p.value, kDim);
+  check_heads(p.query.extent.head, p.key.extent.head);
+  if (p.lse) check_lse(p, *p.lse);
+
+  check_strides("query", p.query, Access::Read);
+  check_strides("key", p.key, Access::Read);
+  check_strides("value", p.value, Access::Read);
+  check_strides("out", p.out, Access::Write);
+  if (p.lse) check_strides("lse", *p.lse, Access::Write);
 }
 
 void check_packed(const Problem& p) {
@@ -184,7 +220,7 @@ void check_broadcast(const char* name, const TensorSpec& spec, std::size_t axis,
 
 void check_score_operand(const char* name, const TensorSpec& spec, const Problem& p) {
   const Sizes sizes = sizes_of(p);
-  check_layout(name, spec, Access::Score);
+  check_extents(name, spec);
   check_broadcast(name, spec, kBatch, p.packed ? "the number of segments" : "query.extent.batch",
                   sizes.batch);
   check_broadcast(name, spec, kHead, "query.extent.head", p.query.extent.head);
@@ -194,11 +230,12 @@ void check_score_operand(const char* name, const TensorSpec& spec, const Problem
   check_broadcast(name, spec, kDim,
                   p.packed ? "the longest key segment, options.max_seq_k" : "key.extent.seq",
                   sizes.seq_k);
+  check_strides(name, spec, Access::Score);
 }
 
 void check_per_head(const char* name, const TensorSpec& spec, const Problem& p) {
   check_dtype(name, spec.dtype, DType::fp32);
-  check_layout(name, spec, Access::Read);
+  check_extents(name, spec);
   check_equal(name, spec, "query", p.query, kHead);
   for (const std::size_t axis : {kSeq, kDim}) {
     const std::int64_t is = spec.extent.*kAxes[axis].extent;
@@ -213,6 +250,7 @@ void check_modifiers(const Problem& p) {
     check_per_head("alibi_slopes", *p.alibi_slopes, p);
     check_broadcast("alibi_slopes", *p.alibi_slopes, kBatch,
                     p.packed ? "the number of segments" : "query.extent.batch", sizes_of(p).batch);
+    check_strides("alibi_slopes", *p.alibi_slopes, Access::Read);
   }
   if (p.sinks) {
     check_per_head("sinks", *p.sinks, p);
@@ -220,6 +258,7 @@ void check_modifiers(const Problem& p) {
       refuse("sinks.extent.batch", concat(p.sinks->extent.batch),
              "must be 1: the batch shares its sinks");
     }
+    check_strides("sinks", *p.sinks, Access::Read);
   }
   if (p.bias) {
     if (p.bias->dtype != DType::fp32 && p.bias->dtype != p.query.dtype) {

@@ -20,6 +20,14 @@ T* moved(T* data, std::ptrdiff_t bytes) {
 }
 
 const Wrong kWrongDense[] = {
+    {"query_missing", [](Call& c) { c.args.query = {}; },
+     "query is missing; must be a tensor [batch, head, seq, dim]"},
+    {"key_missing", [](Call& c) { c.args.key = {}; },
+     "key is missing; must be a tensor [batch, head, seq, dim]"},
+    {"value_missing", [](Call& c) { c.args.value = {}; },
+     "value is missing; must be a tensor [batch, head, seq, dim]"},
+    {"out_missing", [](Call& c) { c.args.out = {}; },
+     "out is missing; must be a tensor [batch, head, seq, dim]"},
     {"query_null", [](Call& c) { c.args.query.data = nullptr; },
      "query.data is null; must point to the elements of [2, 4, 5, 16]"},
     {"key_null", [](Call& c) { c.args.key.data = nullptr; },
@@ -227,7 +235,7 @@ INSTANTIATE_TEST_SUITE_P(Packed, WrongPackedArgs, ::testing::ValuesIn(kWrongPack
 
 TEST(WrongArgs, NothingAtAll) {
   const Thrown thrown = thrown_by([] { forward({}); });
-  EXPECT_EQ(thrown.text, "query.data is null; must point to the elements of [1, 1, 1, 1]");
+  EXPECT_EQ(thrown.text, "query is missing; must be a tensor [batch, head, seq, dim]");
 }
 
 TEST(WrongArgs, WorkspaceThatOverlaps) {

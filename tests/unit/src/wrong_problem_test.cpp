@@ -88,7 +88,18 @@ const Wrong kWrongDense[] = {
        c.args.key.extent.head = 0;
        c.args.value.extent.head = 0;
      },
-     "query.extent.head is 4; must be a multiple of key.extent.head (0)"},
+     "key.extent.head is 0; must be at least 1 for query.extent.head (4) to be a multiple of it"},
+    // Dense strides of the right extents, so that the longer axis folds onto the next.
+    {"out_seq_longer", [](Call& c) { c.args.out.extent.seq = 9; },
+     "out.extent.seq is 9; must equal query.extent.seq (5)"},
+    {"out_dim_longer", [](Call& c) { c.args.out.extent.dim = 16; },
+     "out.extent.dim is 16; must equal value.extent.dim (8)"},
+    {"out_head_longer", [](Call& c) { c.args.out.extent.head = 6; },
+     "out.extent.head is 6; must equal query.extent.head (4)"},
+    {"lse_head_longer", [](Call& c) { c.args.lse.extent.head = 5; },
+     "lse.extent.head is 5; must equal query.extent.head (4)"},
+    {"lse_dim_longer", [](Call& c) { c.args.lse.extent.dim = 16; },
+     "lse.extent.dim is 16; must be 1: one number a row"},
     {"lse_batch", [](Call& c) { c.args.lse.extent.batch = 1; },
      "lse.extent.batch is 1; must equal query.extent.batch (2)"},
     {"lse_head", [](Call& c) { c.args.lse.extent.head = 2; },
@@ -294,6 +305,63 @@ TEST(WrongProblem, WrittenByHand) {
     const Thrown thrown = thrown_by([&] { plan(problem); });
     EXPECT_EQ(thrown.kind, Thrown::Kind::InvalidArgument) << wrong.name;
     EXPECT_EQ(thrown.text, wrong.text);
+  }
+}
+
+struct Operand {
+  const char* name;
+  TensorSpec& (*in)(Problem&);
+};
+const Operand kOperands[] = {
+    {"query", [](Problem& p) -> TensorSpec& { return p.query; }},
+    {"key", [](Problem& p) -> TensorSpec& { return p.key; }},
+    {"value", [](Problem& p) -> TensorSpec& { return p.value; }},
+    {"out", [](Problem& p) -> TensorSpec& { return p.out; }},
+    {"lse", [](Problem& p) -> TensorSpec& { return *p.lse; }},
+    {"alibi_slopes", [](Problem& p) -> TensorSpec& { return *p.alibi_slopes; }},
+    {"bias", [](Problem& p) -> TensorSpec& { return *p.bias; }},
+    {"boolean_mask", [](Problem& p) -> TensorSpec& { return *p.boolean_mask; }},
+    {"sinks", [](Problem& p) -> TensorSpec& { return *p.sinks; }},
+};
+
+// Strides follow from extents: where both are wrong, the extents are what to look at.
+TEST(WrongProblem, ExtentsAreSaidBeforeStrides) {
+  for (const Operand& operand : kOperands) {
+    for (std::int64_t Extents::* axis :
+         {&Extents::batch, &Extents::head, &Extents::seq, &Extents::dim}) {
+      Problem problem = Call::everything().problem();
+      TensorSpec& spec = operand.in(problem);
+      spec.extent.*axis += 8;
+      spec.stride = {-1, -1, -1, -1};
+      const Support support = supports(problem);
+      EXPECT_EQ(support.status, Support::Status::InvalidArgument) << operand.name;
+      EXPECT_TRUE(matches(support.reason, "*.extent.* is *; must *"))
+          << operand.name << ": " << support.reason;
+    }
+  }
+}
+
+// A problem described before an operand was set: one number beside tensors.
+TEST(WrongProblem, NamesTheOperandThatWasForgotten) {
+  const std::pair<TensorSpec Problem::*, const char*> cases[] = {
+      {&Problem::query,
+       "query.extent is [1, 1, 1, 1], as if query were missing; must fit key.extent ([2, 2, 7, "
+       "16])"},
+      {&Problem::key,
+       "key.extent is [1, 1, 1, 1], as if key were missing; must fit query.extent ([2, 4, 5, 16])"},
+      {&Problem::value,
+       "value.extent is [1, 1, 1, 1], as if value were missing; must fit key.extent ([2, 2, 7, "
+       "16])"},
+      {&Problem::out,
+       "out.extent is [1, 1, 1, 1], as if out were missing; must fit query.extent ([2, 4, 5, "
+       "16])"},
+  };
+  for (const auto& [operand, text] : cases) {
+    Problem problem = Call::dense().problem();
+    problem.*operand = {};
+    const Support support = supports(problem);
+    EXPECT_EQ(support.status, Support::Status::InvalidArgument);
+    EXPECT_EQ(support.reason, text);
   }
 }
 
