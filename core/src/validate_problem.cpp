@@ -296,17 +296,27 @@ bool is_head_dimension(std::int64_t dim) {
   return dim > 0 && dim % 8 == 0 && (dim <= 256 || dim == 512);
 }
 
+// "query.extent.dim is 12; must be a multiple of 8 …: <how> 16<rest>"; the advice only where it
+// can be followed.
+void decline_head_dimension(std::string_view name, std::int64_t is, std::int64_t longest,
+                            std::string_view how, std::string_view rest) {
+  const std::int64_t next = is <= longest ? (is + 7) / 8 * 8 : 512;
+  const bool can_be_padded = is > 0 && is < 512;
+  decline(concat(name, " is ", is, "; must be a multiple of 8 from 8 to ", longest,
+                 longest < 512 ? ", or 512" : "",
+                 can_be_padded ? concat(": ", how, " ", next, rest) : ""));
+}
+
 void check_head_dimensions(std::int64_t dim, std::int64_t dim_v) {
-  const auto fail = [](std::string_view name, std::int64_t is, std::string_view how) {
-    const std::int64_t nearest = is <= 0 ? 8 : is > 256 ? 512 : (is + 7) / 8 * 8;
-    decline(concat(name, " is ", is, "; head dimensions are multiples of 8 from 8 to 256, and 512",
-                   is > 512 ? "" : concat(": ", nearest, " works (pad ", how, ")")));
-  };
-  if (!is_head_dimension(dim))
-    fail("query.extent.dim", dim, "query and key with zeros, set scale to 1/√dim");
+  if (!is_head_dimension(dim)) {
+    decline_head_dimension("query.extent.dim", dim, 256, "pad query and key with zeros to",
+                           concat(", and set scale to 1/√", dim));
+  }
   const bool beside_512 = dim == 512 && dim_v > 0 && dim_v <= 512 && dim_v % 8 == 0;
-  if (!is_head_dimension(dim_v) && !beside_512)
-    fail("value.extent.dim", dim_v, "value and out with zeros");
+  if (!is_head_dimension(dim_v) && !beside_512) {
+    decline_head_dimension("value.extent.dim", dim_v, dim == 512 ? 512 : 256,
+                           "pad value with zeros, and out, to", "");
+  }
 }
 
 // Well-formed, but beyond this version.

@@ -30,7 +30,7 @@ void pack(Problem& p) {
   for (TensorSpec* spec : {&p.query, &p.key, &p.value, &p.out, &*p.lse}) spec->extent.batch = 1;
 }
 
-constexpr const char* kRule = "; head dimensions are multiples of 8 from 8 to 256, and 512";
+constexpr const char* kRule = "; must be a multiple of 8 from 8 to 256, or 512";
 
 const Beyond kBeyond[] = {
     {"backward", [](Problem& p) { p.operation = Operation::backward; },
@@ -70,17 +70,26 @@ const Beyond kBeyond[] = {
      },
      "query_end together with cu_seqlens is not in this version: *"},
     {"dim_0", [](Problem& p) { set_dims(p, 0, 8); },
-     "query.extent.dim is 0*: 8 works (pad query and key with zeros, set scale to 1/√dim)"},
+     "query.extent.dim is 0; must be a multiple of 8 from 8 to 256, or 512"},
     {"dim_12", [](Problem& p) { set_dims(p, 12, 8); },
-     "query.extent.dim is 12*: 16 works (pad query and key with zeros, set scale to 1/√dim)"},
+     "query.extent.dim is 12; must be a multiple of 8 from 8 to 256, or 512: pad query and key "
+     "with "
+     "zeros to 16, and set scale to 1/√12"},
     {"dim_264", [](Problem& p) { set_dims(p, 264, 8); },
-     "query.extent.dim is 264*: 512 works (pad *"},
-    {"dim_576", [](Problem& p) { set_dims(p, 576, 512); }, "query.extent.dim is 576*"},
+     "query.extent.dim is 264; must be a multiple of 8 from 8 to 256, or 512: pad query and key "
+     "with zeros to 512, and set scale to 1/√264"},
+    {"dim_576", [](Problem& p) { set_dims(p, 576, 512); },
+     "query.extent.dim is 576; must be a multiple of 8 from 8 to 256, or 512"},
     {"dim_v_0", [](Problem& p) { set_dims(p, 16, 0); },
-     "value.extent.dim is 0*: 8 works (pad value and out with zeros)"},
+     "value.extent.dim is 0; must be a multiple of 8 from 8 to 256, or 512"},
     {"dim_v_1", [](Problem& p) { set_dims(p, 16, 1); },
-     "value.extent.dim is 1*: 8 works (pad value and out with zeros)"},
-    {"dim_v_520", [](Problem& p) { set_dims(p, 16, 520); }, "value.extent.dim is 520*"},
+     "value.extent.dim is 1; must be a multiple of 8 from 8 to 256, or 512: pad value with zeros, "
+     "and out, to 8"},
+    {"dim_v_520", [](Problem& p) { set_dims(p, 16, 520); },
+     "value.extent.dim is 520; must be a multiple of 8 from 8 to 256, or 512"},
+    {"dim_v_260_beside_512", [](Problem& p) { set_dims(p, 512, 260); },
+     "value.extent.dim is 260; must be a multiple of 8 from 8 to 512: pad value with zeros, and "
+     "out, to 264"},
     {"dropout_with_2_to_32_heads",
      [](Problem& p) {
        p.options.dropout = 0.5;
