@@ -19,6 +19,7 @@ std::string list(std::int64_t a, std::int64_t b, std::int64_t c, std::int64_t d)
 
 }  // namespace
 
+std::string to_text(float value) { return number(value); }
 std::string to_text(double value) { return number(value); }
 std::string to_text(const Extents& e) { return list(e.batch, e.head, e.seq, e.dim); }
 std::string to_text(const Strides& s) { return list(s.batch, s.head, s.seq, s.dim); }

@@ -14,7 +14,8 @@ namespace tessera::detail {
 
 std::string to_text(std::signed_integral auto value) { return std::to_string(value); }
 std::string to_text(std::unsigned_integral auto value) { return std::to_string(value); }
-std::string to_text(double value);            // shortest that reads back: 0.5, nan, -inf
+std::string to_text(float value);  // shortest that reads back: 0.1, nan, -inf
+std::string to_text(double value);
 std::string to_text(const Extents& extents);  // [2, 8, 512, 64]
 std::string to_text(const Strides& strides);
 std::string to_text(const void* address);  // 0x7f…

@@ -128,14 +128,14 @@ void validate_pointers_and_values(const Args& args) {
   check_ranges(args);
   check_cu_seqlens(args);
   if (args.scale && !std::isfinite(*args.scale))
-    refuse("scale", concat(double{*args.scale}), "must be finite");
+    refuse("scale", concat(*args.scale), "must be finite");
   // Kernels compute in base 2: the product of the two is a factor of theirs, in fp32.
   if (args.scale && !std::isfinite(*args.scale * std::numbers::log2e_v<float>)) {
-    refuse("scale", concat(double{*args.scale}),
+    refuse("scale", concat(*args.scale),
            "must be at most 2.358e38 in size: its product with log2(e) must be finite in fp32");
   }
   if (!(args.softcap >= 0) || std::isinf(args.softcap)) {
-    refuse("softcap", concat(double{args.softcap}), "must be finite and at least 0; 0 is off");
+    refuse("softcap", concat(args.softcap), "must be finite and at least 0; 0 is off");
   }
   check_aligned("seed_device", args.seed_device, 8, "the size of its 64-bit number");
   check_aligned("offset_device", args.offset_device, 8, "the size of its 64-bit number");

@@ -104,16 +104,18 @@ const Wrong kWrongDense[] = {
     {"scale_nan", [](Call& c) { c.args.scale = kNaN; }, "scale is nan; must be finite"},
     {"scale_infinite", [](Call& c) { c.args.scale = -kInfinity; }, "scale is -inf; must be finite"},
     {"scale_beyond_base_2", [](Call& c) { c.args.scale = 2.3587e38f; },
-     "scale is 2.3587*e+38; must be at most 2.358e38 in size: its product with log2(e) must be "
+     "scale is 2.3587e+38; must be at most 2.358e38 in size: its product with log2(e) must be "
      "finite in fp32"},
     {"scale_lowest", [](Call& c) { c.args.scale = std::numeric_limits<float>::lowest(); },
-     "scale is -3.4*e+38; must be at most 2.358e38 in size: its product with log2(e) must be "
+     "scale is -3.4028235e+38; must be at most 2.358e38 in size: its product with log2(e) must be "
      "finite "
      "in fp32"},
     {"softcap_nan", [](Call& c) { c.args.softcap = kNaN; },
      "softcap is nan; must be finite and at least 0; 0 is off"},
     {"softcap_infinite", [](Call& c) { c.args.softcap = kInfinity; },
      "softcap is inf; must be finite and at least 0; 0 is off"},
+    {"softcap_negative_fraction", [](Call& c) { c.args.softcap = -0.1f; },
+     "softcap is -0.1; must be finite and at least 0; 0 is off"},
     {"softcap_negative", [](Call& c) { c.args.softcap = -30; },
      "softcap is -30; must be finite and at least 0; 0 is off"},
 
