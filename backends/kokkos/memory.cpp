@@ -25,7 +25,7 @@ void* allocate_on_host(std::size_t bytes) {
                          : nullptr;
   if (data == nullptr) {
     throw DeviceError("allocating " + std::to_string(bytes) + " bytes failed: the host has " +
-                      std::to_string(kokkos::host_memory()));
+                      std::to_string(kokkos::host_memory()) + " bytes of memory");
   }
   return data;
 }

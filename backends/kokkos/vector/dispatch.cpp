@@ -133,9 +133,9 @@ WorkspaceParts workspace_parts(const Problem& p, const Blocking& b) {
 }
 
 std::string why(const Problem& p, const Blocking& b) {
-  return std::to_string(b.panels) + " panels of " + std::to_string(b.panel) +
-         " rows, one a SIMD lane, share " + std::to_string(b.keys) + " packed keys; " +
-         (general(p) ? "general" : "plain") + " flavour";
+  return std::to_string(b.panels) + (b.panels == 1 ? " panel of " : " panels of ") +
+         std::to_string(b.panel) + " rows a task, one a SIMD lane; keys packed in blocks of " +
+         std::to_string(b.keys) + "; " + (general(p) ? "general" : "plain") + " flavour";
 }
 
 struct Launch {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cctype>
 #include <cstdint>
 #include <limits>
 #include <numeric>
@@ -70,6 +71,19 @@ TEST(Buffer, FailsForMoreMemoryThanThereIs) {
             Thrown::Kind::DeviceError);
   EXPECT_EQ(thrown_by([] { Buffer(std::numeric_limits<std::size_t>::max()); }).kind,
             Thrown::Kind::DeviceError);
+}
+
+// A number without a unit says nothing; what else there is to say is the device's.
+TEST(Buffer, FailsInBytes) {
+  const Thrown thrown = thrown_by([] { Buffer(std::numeric_limits<std::size_t>::max() / 2); });
+  ASSERT_FALSE(thrown.text.empty());
+  EXPECT_FALSE(std::isdigit(static_cast<unsigned char>(thrown.text.back())) != 0) << thrown.text;
+  if (thrown.text.find("the host has") != std::string::npos) {
+    EXPECT_TRUE(matches(thrown.text,
+                        "allocating 9223372036854775807 bytes failed: the host has * bytes of "
+                        "memory"))
+        << thrown.text;
+  }
 }
 
 TEST(Copy, ThereAndBack) {

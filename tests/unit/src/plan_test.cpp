@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <regex>
 #include <thread>
 
 #include "tests/unit/src/call.hpp"
@@ -43,6 +44,17 @@ TEST(Plan, DescribesItself) {
   EXPECT_NE(causal.find("dim_v 8, causal top-left, lse\n"), std::string::npos) << causal;
   const std::string packed = plan(Call::packed().problem()).describe();
   EXPECT_NE(packed.find("packed 3 segments of at most 3 x 3"), std::string::npos) << packed;
+}
+
+TEST(Plan, DescribesOneAsOne) {
+  const std::regex one_of_many(R"(\b1 (panels|rows|blocks|bytes|keys packed))");
+  for (const std::int64_t rows : {1, 5, 16, 48, 100, 1000}) {
+    const Extents q{.batch = 2, .head = 4, .seq = rows, .dim = 64};
+    const TensorSpec spec{.extent = q, .stride = bhsd_strides(q)};
+    const std::string text =
+        plan({.query = spec, .key = spec, .value = spec, .out = spec}).describe();
+    EXPECT_FALSE(std::regex_search(text, one_of_many)) << text;
+  }
 }
 
 TEST(Plan, RealisesDropoutToTheNearestEven) {
