@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <pty.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -40,12 +41,16 @@ struct Pipe {
 };
 
 [[noreturn]] void become(const std::vector<std::string>& arguments,
-                         const std::map<std::string, std::string>& variables, int out, int error) {
+                         const Surroundings& surroundings, int out, int error) {
   const int nothing = ::open("/dev/null", O_RDONLY);
   ::dup2(nothing, STDIN_FILENO);
   ::dup2(out, STDOUT_FILENO);
   ::dup2(error, STDERR_FILENO);
-  for (const auto& [name, value] : variables) ::setenv(name.c_str(), value.c_str(), 1);
+  if (surroundings.longest_file) {
+    const rlimit limit{*surroundings.longest_file, *surroundings.longest_file};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+  }
+  for (const auto& [name, value] : surroundings.variables) ::setenv(name.c_str(), value.c_str(), 1);
   std::vector<char*> argv{const_cast<char*>(TESSERA_COMMAND)};
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
@@ -62,11 +67,16 @@ nlohmann::json Outcome::json() const {
 
 Outcome run_tessera(const std::vector<std::string>& arguments,
                     const std::map<std::string, std::string>& variables, Terminal terminal) {
+  return run_tessera_in({.variables = variables, .terminal = terminal}, arguments);
+}
+
+Outcome run_tessera_in(const Surroundings& surroundings,
+                       const std::vector<std::string>& arguments) {
   const Pipe out(Terminal::No);
-  const Pipe error(terminal);
+  const Pipe error(surroundings.terminal);
   const pid_t child = ::fork();
   if (child < 0) throw std::runtime_error("cannot fork");
-  if (child == 0) become(arguments, variables, out.write, error.write);
+  if (child == 0) become(arguments, surroundings, out.write, error.write);
   ::close(out.write);
   ::close(error.write);
 
@@ -79,7 +89,9 @@ Outcome run_tessera(const std::vector<std::string>& arguments,
       ::kill(child, SIGKILL);
       break;
     }
-    ::poll(files.data(), files.size(), 200);
+    if (const auto signal = surroundings.interrupt ? surroundings.interrupt() : std::nullopt)
+      ::kill(child, *signal);
+    ::poll(files.data(), files.size(), surroundings.interrupt ? 0 : 200);
     for (pollfd& file : files) {
       if (file.fd < 0 || file.revents == 0) continue;
       std::array<char, 4096> buffer;

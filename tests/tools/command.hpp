@@ -1,7 +1,10 @@
 #pragma once
 /// Runs the `tessera` command as a program: its output, its exit status, and that it ends.
 
+#include <cstddef>
+#include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,8 +25,17 @@ struct Outcome {
 /// Whether stderr is a terminal.
 enum class Terminal { No, Yes };
 
-/// Runs `tessera ARGUMENTS...` in an environment with `variables` added, for at most a minute (more
-/// where instrumented).
+/// What a run of the command is subject to.
+struct Surroundings {
+  std::map<std::string, std::string> variables{};  ///< added to the environment
+  Terminal terminal = Terminal::No;
+  std::optional<std::size_t> longest_file{};  ///< bytes, as by ulimit -f
+  /// Called now and then while the command runs; the signal that it returns is sent.
+  std::function<std::optional<int>()> interrupt{};
+};
+
+/// Runs `tessera ARGUMENTS...` for at most a minute (more where instrumented).
+Outcome run_tessera_in(const Surroundings& surroundings, const std::vector<std::string>& arguments);
 Outcome run_tessera(const std::vector<std::string>& arguments,
                     const std::map<std::string, std::string>& variables = {},
                     Terminal terminal = Terminal::No);

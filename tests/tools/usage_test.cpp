@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <csignal>
+#include <sstream>
 
 #include "tests/tools/command.hpp"
 #include "tests/tools/folder.hpp"
@@ -243,6 +245,48 @@ TEST(Usage, OutputIsRefusedBeforeTheWork) {
                  ".npy cannot hold bf16");
   EXPECT_EQ(read_file(in), before);
   EXPECT_EQ(folder.entries(), 3);
+}
+
+/// What cannot be written whole is not written, and what was there stays. (The limit leaves room
+/// for what an instrumented program writes when it ends.)
+TEST(Usage, OutputThatBecomesTooLarge) {
+  const Folder folder;
+  const std::string in = write_tensors(folder.path() / "in.safetensors",
+                                       qkv({1, 16'384, 1, 32}, {1, 1, 1, 32}));  // 2 MiB of out
+  for (const std::string name : {"out.safetensors", "out.npy"}) {
+    const auto out = folder.write(name, "before");
+    const Outcome outcome =
+        run_tessera_in({.longest_file = 1 << 20}, {"run", in, "-o", out.string()});
+    EXPECT_EQ(outcome.status, 2);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_EQ(outcome.error, "tessera: " + out.string() + ": cannot write it: File too large\n");
+    EXPECT_EQ(read_file(out), "before");
+  }
+  EXPECT_EQ(folder.entries(), 3) << "no temporary may stay";
+}
+
+/// Wherever the command is when it is told to end, it ends by that signal and leaves the old output
+/// or the new one.
+TEST(Usage, SignalsLeaveNoTemporary) {
+  const Folder folder;
+  const std::string in = write_tensors(folder.path() / "in.safetensors",
+                                       qkv({1, 16'384, 4, 64}, {1, 1, 4, 64}));  // 16 MiB of out
+  const auto out = folder.path() / "out.safetensors";
+  ASSERT_EQ(run_tessera({"run", in, "-o", out.string()}).status, 0);
+  const std::string whole = read_file(out);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    folder.write("out.safetensors", "before");
+    const auto once_there_is_a_temporary = [&]() -> std::optional<int> {
+      if (folder.entries() < 3) return std::nullopt;
+      return signal;
+    };
+    const Outcome outcome =
+        run_tessera_in({.interrupt = once_there_is_a_temporary}, {"run", in, "-o", out.string()});
+    const bool ended = outcome.status == 128 + signal;
+    EXPECT_TRUE(ended || outcome.status == 0) << outcome.status;
+    EXPECT_TRUE(read_file(out) == "before" || read_file(out) == whole);
+    EXPECT_EQ(folder.entries(), 2) << "no temporary may stay";
+  }
 }
 
 /// The system would end a program that takes more memory than there is; the command does not try.

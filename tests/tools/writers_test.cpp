@@ -2,12 +2,19 @@
 /// no file.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <functional>
 
 #include "tests/tools/folder.hpp"
 #include "tests/tools/samples.hpp"
 #include "tools/io/error.hpp"
 #include "tools/io/npy.hpp"
 #include "tools/io/safetensors.hpp"
+#include "tools/io/signals.hpp"
 
 namespace tessera::testing {
 namespace {
@@ -123,6 +130,87 @@ TEST(AtomicFile, NothingUntilCommitted) {
     file.commit();
   }
   EXPECT_EQ(read_file(path), "after");
+  EXPECT_EQ(folder.entries(), 1);
+}
+
+/// How a child ends that handles signals and does `work`.
+int ending_of(const std::function<void()>& work) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    io::handle_signals();
+    work();
+    ::_exit(0);
+  }
+  int status = 0;
+  EXPECT_EQ(::waitpid(child, &status, 0), child);
+  return status;
+}
+
+TEST(AtomicFile, SignalsRemoveTheTemporary) {
+  const Folder folder;
+  const auto path = folder.write("file", "before");
+  for (const int signal : {SIGHUP, SIGINT, SIGQUIT, SIGTERM, SIGXCPU}) {
+    const int status = ending_of([&] {
+      const rlimit no_core{0, 0};
+      ::setrlimit(RLIMIT_CORE, &no_core);
+      io::AtomicFile first(path), second(folder.path() / "other");
+      first.write(as_bytes("after"));
+      second.write(as_bytes("after"));
+      if (folder.entries() != 3) ::_exit(1);
+      ::raise(signal);
+      ::_exit(2);
+    });
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == signal) << signal << ": " << status;
+    EXPECT_EQ(folder.entries(), 1) << "the temporaries must be gone";
+    EXPECT_EQ(read_file(path), "before");
+  }
+}
+
+TEST(AtomicFile, SignalsThatAreIgnoredStayIgnored) {
+  const Folder folder;
+  const auto path = folder.path() / "file";
+  const int status = ending_of([&] {
+    std::signal(SIGHUP, SIG_IGN);
+    io::handle_signals();
+    io::AtomicFile file(path);
+    file.write(as_bytes("after"));
+    ::raise(SIGHUP);
+    file.commit();
+  });
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_EQ(read_file(path), "after");
+}
+
+TEST(AtomicFile, SignalsWaitForFilesThatBelongTogether) {
+  const Folder folder;
+  const int status = ending_of([&] {
+    io::AtomicFile first(folder.path() / "first"), second(folder.path() / "second");
+    const io::SignalsWait until_both_are_there;
+    first.commit();
+    ::raise(SIGTERM);
+    second.commit();
+  });
+  EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM) << status;
+  EXPECT_TRUE(std::filesystem::exists(folder.path() / "first"));
+  EXPECT_TRUE(std::filesystem::exists(folder.path() / "second"));
+  EXPECT_EQ(folder.entries(), 2);
+}
+
+TEST(AtomicFile, TooLargeIsAnError) {
+  const Folder folder;
+  const auto path = folder.write("file", "before");
+  const int status = ending_of([&] {
+    const rlimit limit{100, 100};
+    ::setrlimit(RLIMIT_FSIZE, &limit);
+    try {
+      io::AtomicFile file(path);
+      file.write(as_bytes(std::string(1000, 'x')));
+    } catch (const io::FileError& error) {
+      ::_exit(std::string_view(error.what()).ends_with("cannot write it: File too large") ? 7 : 8);
+    }
+  });
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 7) << status;
+  EXPECT_EQ(read_file(path), "before");
   EXPECT_EQ(folder.entries(), 1);
 }
 

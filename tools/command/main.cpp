@@ -20,6 +20,7 @@
 
 #include "tools/command/subcommands.hpp"
 #include "tools/io/error.hpp"
+#include "tools/io/signals.hpp"
 
 namespace {
 
@@ -137,6 +138,7 @@ int main(int argc, char** argv) {
   Request request;
   CLI::App app;
   std::string command;
+  io::handle_signals();
   try {
     app.name("tessera");
     define(app, request);

@@ -9,6 +9,7 @@
 #include "tools/io/error.hpp"
 #include "tools/io/npy.hpp"
 #include "tools/io/safetensors.hpp"
+#include "tools/io/signals.hpp"
 
 namespace tessera::tools {
 namespace {
@@ -67,6 +68,8 @@ void write(const Destination& destination, const io::Array& out, const io::Array
   io::write_npy(out_file, out);
   io::write_npy(lse_file, lse);
   out_file.flush();
+  lse_file.flush();
+  const io::SignalsWait until_both_are_there;
   lse_file.commit();
   out_file.commit();
 }

@@ -13,6 +13,7 @@
 #include <fmt/format.h>
 
 #include "tools/io/error.hpp"
+#include "tools/io/signals.hpp"
 
 namespace tessera::io {
 namespace {
@@ -103,6 +104,7 @@ void InputFile::read(std::uint64_t offset, std::span<std::byte> bytes) const {
 
 AtomicFile::AtomicFile(const fs::path& path) : path_(resolve(path)) {
   check_target(path_);
+  const SignalsWait until_remembered;
   for (int attempt = 0; descriptor_ < 0; ++attempt) {
     temporary_ =
         directory_of(path_) /
@@ -111,11 +113,15 @@ AtomicFile::AtomicFile(const fs::path& path) : path_(resolve(path)) {
     if (descriptor_ < 0 && (errno != EEXIST || attempt == 100))
       fail_with_errno(path_, "create a file beside it");
   }
+  remember_temporary(temporary_.c_str());
 }
 
 AtomicFile::~AtomicFile() {
   if (descriptor_ >= 0) ::close(descriptor_);
-  if (!temporary_.empty()) ::unlink(temporary_.c_str());
+  if (temporary_.empty()) return;
+  const SignalsWait until_forgotten;
+  ::unlink(temporary_.c_str());
+  forget_temporary(temporary_.c_str());
 }
 
 void AtomicFile::fail(const char* action) const { fail_with_errno(path_, action); }
@@ -136,7 +142,9 @@ void AtomicFile::flush() {
 void AtomicFile::commit() {
   flush();
   if (::close(std::exchange(descriptor_, -1)) != 0) fail("write it");
+  const SignalsWait until_forgotten;
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) fail("replace it");
+  forget_temporary(temporary_.c_str());
   temporary_.clear();
 }
 

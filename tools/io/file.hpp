@@ -38,12 +38,12 @@ class AtomicFile {
   explicit AtomicFile(const std::filesystem::path& path);
   AtomicFile(const AtomicFile&) = delete;
   AtomicFile& operator=(const AtomicFile&) = delete;
-  /// Removes the temporary unless committed.
+  /// Removes the temporary unless committed. So does a signal, where handle_signals() was called.
   ~AtomicFile();
 
   void write(std::span<const std::byte> bytes);
   /// Forces the bytes to the disk. Two files that belong together are both flushed before either is
-  /// committed.
+  /// committed, and signals wait until both are.
   void flush();
   /// Flushes and renames the temporary to `path`.
   void commit();
