@@ -21,8 +21,16 @@ using ::testing::StartsWith;
 
 using Words = std::vector<std::string>;
 
+constexpr const char* kSubcommands[] = {"info", "run", "check", "bench"};
+
+/// The first word that is one; empty if none is.
+std::string subcommand_in(const Words& arguments) {
+  const auto found = std::ranges::find_first_of(arguments, kSubcommands);
+  return found == arguments.end() ? "" : *found;
+}
+
 /// Fails as it should: `status`, nothing on stdout, one line on stderr that says `message`; with
-/// --json the same in a document on stdout.
+/// --json the same in a document on stdout, which names the subcommand too.
 void expect_failure(const Words& arguments, int status, const std::string& message) {
   SCOPED_TRACE(::testing::PrintToString(arguments));
   const Outcome plain = run_tessera(arguments);
@@ -33,13 +41,14 @@ void expect_failure(const Words& arguments, int status, const std::string& messa
   EXPECT_EQ(std::count(plain.error.begin(), plain.error.end(), '\n'), 1) << plain.error;
   EXPECT_THAT(plain.error, EndsWith("\n"));
 
-  Words with_json = arguments;
-  with_json.emplace_back("--json");
+  Words with_json{"--json"};  // in front: what lacks a value at the end would take it
+  with_json.insert(with_json.end(), arguments.begin(), arguments.end());
   const Outcome json = run_tessera(with_json);
   EXPECT_EQ(json.status, status);
   EXPECT_EQ(json.error, plain.error);
   EXPECT_EQ(json.json().value("exit_status", -1), status);
   EXPECT_THAT(json.json().value("error", ""), HasSubstr(message));
+  EXPECT_EQ(json.json().value("command", "none"), subcommand_in(arguments));
 }
 
 TEST(Usage, Help) {
@@ -60,6 +69,36 @@ TEST(Usage, Help) {
   }
 }
 
+/// Everything is in its place in 80 columns, and the parser's own words are nowhere.
+TEST(Usage, HelpReadsWell) {
+  for (const Words& arguments : {Words{"--help"},
+                                 {"info", "-h"},
+                                 {"run", "-h"},
+                                 {"check", "-h"},
+                                 {"bench", "-h"},
+                                 {"--json", "check", "in", "--help"}}) {
+    SCOPED_TRACE(::testing::PrintToString(arguments));
+    const Outcome outcome = run_tessera(arguments);
+    EXPECT_EQ(outcome.status, 0);
+    std::istringstream lines(outcome.out);
+    for (std::string line; std::getline(lines, line);) {
+      EXPECT_LE(line.size(), 80u) << line;
+      EXPECT_FALSE(line.ends_with(' ')) << line;
+    }
+    for (const char* artefact : {"{", "}", "REQUIRED", "TEXT", "(1x)", " ... ", "INT", "FLOAT"})
+      EXPECT_THAT(outcome.out, ::testing::Not(HasSubstr(artefact)));
+    const std::string name = subcommand_in(arguments);
+    EXPECT_THAT(outcome.out, HasSubstr(name.empty() ? "Usage: tessera SUBCOMMAND [OPTIONS]\n"
+                                                    : "Usage: tessera " + name));
+    for (const char* common : {"\n  --json ", "\n  --threads N ", "\n  -h, --help ", "Exit status"})
+      EXPECT_THAT(outcome.out, HasSubstr(common));
+  }
+  EXPECT_THAT(run_tessera({"run", "-h"}).out,
+              HasSubstr("Usage: tessera run IN... --output OUT [OPTIONS]\n"));
+  EXPECT_THAT(run_tessera({"bench", "-h"}).out, HasSubstr("\n  --no-naive "));
+  EXPECT_THAT(run_tessera({"bench", "-h"}).out, HasSubstr("\n  --seq N,N,... "));
+}
+
 TEST(Usage, Version) {
   const Outcome outcome = run_tessera({"--version"});
   EXPECT_EQ(outcome.status, 0);
@@ -69,15 +108,21 @@ TEST(Usage, Version) {
 TEST(Usage, WrongFlags) {
   const std::string in = example("minilm_dense.safetensors");
   const std::pair<Words, std::string> cases[] = {
-      {{}, "subcommand is required"},
+      {{}, "subcommand is required: info, run, check or bench (see tessera --help)"},
       {{"frobnicate"}, "'frobnicate' is no subcommand; must be info, run, check or bench"},
-      {{"info", "--frobnicate"}, "--frobnicate"},
-      {{"info", "extra"}, "extra"},
-      {{"run"}, "IN is required"},
-      {{"run", in}, "--output is required"},
-      {{"check"}, "IN is required"},
-      {{"check", in, in}, "IN is two files; must be one .safetensors or three .npy"},
-      {{"check", in, in, in, in}, ""},
+      {{"info", "--frobnicate"},
+       "--frobnicate is no option of tessera info (see tessera info --help)"},
+      {{"info", "extra"},
+       "'extra' is one word too many; tessera info takes options only (see tessera info --help)"},
+      {{"bench", in}, "is one word too many; tessera bench takes options only"},
+      {{"run"}, "IN is required (see tessera run --help)"},
+      {{"run", in}, "--output is required (see tessera run --help)"},
+      {{"check"}, "IN is required (see tessera check --help)"},
+      {{"check", in, in}, "IN is 2 files; must be one .safetensors or three .npy"},
+      {{"check", in, in, in, in}, "IN is 4 files; must be one .safetensors or three .npy"},
+      {{"check", in, "--mask"},
+       "--mask: has no value; must be --mask none|causal|window (see tessera check --help)"},
+      {{"check", in, "--threads"}, "--threads: has no value; must be --threads N"},
       {{"check", in, "--mask", "caused"}, "--mask: is 'caused'; must be none|causal|window"},
       {{"check", in, "--layout", "sbhd"}, "must be bshd|bhsd|shd|hsd"},
       {{"check", in, "--dtype", "fp8"}, "must be fp32|fp16|bf16"},
@@ -93,7 +138,9 @@ TEST(Usage, WrongFlags) {
       {{"check", in, "--scale", "1e99"}, "must be a finite number"},
       {{"check", in, "--scale", "1.5x"}, "must be a finite number"},
       {{"check", in, "--scale", ""}, ""},
-      {{"check", in, "--scale", "1", "--scale", "2"}, "--scale"},
+      {{"check", in, "--scale", "1", "--scale", "2"},
+       "--scale: is given 2 times; must be given once (see tessera check --help)"},
+      {{"run", in, "-o", "a.npy", "--output", "b.npy"}, "--output: is given 2 times"},
       {{"check", in, "--softcap", "-1"}, "at least 0"},
       {{"check", in, "--softcap", "inf"}, "at least 0"},
       {{"check", in, "--dropout", "1.01"}, "from 0 to 1"},
@@ -112,6 +159,27 @@ TEST(Usage, WrongFlags) {
       {{"run", in, "-o", ""}, ""},
   };
   for (const auto& [arguments, message] : cases) expect_failure(arguments, 2, message);
+}
+
+/// A flag that does not exist is said first, wherever it stands and whatever else is wrong: what is
+/// missing may be what it was meant to be.
+TEST(Usage, UnknownFlagsComeFirst) {
+  const std::string in = example("minilm_dense.safetensors");
+  for (const std::string name : kSubcommands) {
+    const std::string message =
+        "--frob is no option of tessera " + name + " (see tessera " + name + " --help)";
+    expect_failure({name, "--frob"}, 2, message);
+    expect_failure({name, "--frob=3"}, 2, message);
+    expect_failure({"--frob", name}, 2, message);
+    expect_failure({name, "-f", "3"}, 2, "-f is no option of tessera " + name);
+  }
+  expect_failure({"check", "--frob", "--mask", "caused"}, 2,
+                 "--frob is no option of tessera check");
+  expect_failure({"check", in, "--frob", "--mask"}, 2, "--frob is no option of tessera check");
+  expect_failure({"run", in, "--frob"}, 2, "--frob is no option of tessera run");
+  expect_failure({"bench", in, "--seq", "x", "--frob"}, 2, "--frob is no option of tessera bench");
+  expect_failure({"--frob"}, 2, "--frob is no option of tessera (see tessera --help)");
+  expect_failure({"chekc", "--frob"}, 2, "'chekc' is no subcommand");
 }
 
 /// Whatever is wrong with a file, the command names it and ends with 2; depth and length are no

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <functional>
 #include <limits>
+#include <type_traits>
 #include <utility>
 
 #include <fmt/format.h>
@@ -45,7 +46,7 @@ void add_number(CLI::App& app, const std::string& flag, std::function<void(Numbe
            set(parse_number<Number>(flag, text, low, high, allowed));
          },
          help)
-      ->type_name("N");
+      ->type_name(std::is_integral_v<Number> ? "N" : "X");
 }
 
 template <class Value>
@@ -100,51 +101,50 @@ std::string_view to_string(Alignment alignment) noexcept {
 void add_attention_flags(CLI::App& app, AttentionFlags& f) {
   app.add_option(
          "IN", f.inputs,
-         "A .safetensors with q, k, v and, where present, cu_seqlens (or cu_seqlens_q and "
-         "cu_seqlens_k), bias, "
-         "mask, alibi_slopes, sinks, key_begin, key_end, query_end; or three .npy files: q k v")
-      ->required()
-      ->expected(1, 3);
+         "One .safetensors file with tensors q, k, v and, where wanted, cu_seqlens (or "
+         "cu_seqlens_q "
+         "and cu_seqlens_k), bias, mask, alibi_slopes, sinks, key_begin, key_end, query_end; or "
+         "three .npy files: q k v")
+      ->required();
   add_choice<Layout>(
       app, "--layout", [&](Layout x) { f.layout = x; }, kLayoutNames,
       "Order of the axes of q, k, v and out: batch, sequence, head, dim. Default: what the file's "
-      "metadata says, else bshd (three axes: shd)");
+      "metadata says, else bshd, or shd for three axes");
   add_choice<DType>(
       app, "--dtype", [&](DType x) { f.dtype = x; }, kDTypes,
-      "Convert q, k, v to this type first. Default: as they are");
+      "Convert q, k and v to this type first. Default: as they are");
   add_choice<MaskKind>(
       app, "--mask", [&](MaskKind x) { f.mask = x; },
       {{"none", MaskKind::None}, {"causal", MaskKind::Causal}, {"window", MaskKind::Window}},
       "Which keys a query sees. Default: none (all of them)");
   add_choice<Alignment>(
       app, "--alignment", [&](Alignment x) { f.alignment = x; }, kAlignments,
-      "Corner that the mask's diagonal leaves from; needed where there are more keys than queries "
-      "or "
-      "fewer");
+      "Corner of the score matrix from which the mask's diagonal leaves; needed where there are "
+      "more keys than queries, or fewer");
   add_number<std::int64_t>(
       app, "--left", [&](std::int64_t x) { f.left = x; }, 0, kMaxInt, "a whole number, at least 0",
-      "With --mask window: keys seen before the diagonal. Default: all");
+      "With --mask window: how many keys before the diagonal are seen. Default: all");
   add_number<std::int64_t>(
       app, "--right", [&](std::int64_t x) { f.right = x; }, 0, kMaxInt,
       "a whole number, at least 0",
-      "With --mask window: keys seen after the diagonal. Default: all");
+      "With --mask window: how many keys after the diagonal are seen. Default: all");
   add_number<float>(
       app, "--scale", [&](float x) { f.scale = x; }, -kMaxFloat, kMaxFloat, "a finite number",
       "Factor of the scores. Default: 1/sqrt(head_dim)");
   add_number<float>(
       app, "--softcap", [&](float x) { f.softcap = x; }, 0, kMaxFloat,
-      "a finite number, at least 0", "Scores become cap*tanh(score/cap). Default: 0, which is off");
+      "a finite number, at least 0", "Scores become X*tanh(score/X). Default: 0, which is off");
   add_number<double>(
       app, "--dropout", [&](double x) { f.dropout = x; }, 0, 1, "a number from 0 to 1",
-      "Probability that a weight is dropped. Default: 0");
+      "Probability that a weight is dropped, from 0 to 1. Default: 0");
   constexpr std::uint64_t kMaxSeed = std::numeric_limits<std::uint64_t>::max();
   const std::string allowed = "a whole number from 0 to 2^64 - 1";
   add_number<std::uint64_t>(
       app, "--seed", [&](std::uint64_t x) { f.seed = x; }, 0, kMaxSeed, allowed,
-      "Of dropout's random numbers. Default: 0");
+      "Seed of dropout's random numbers. Default: 0");
   add_number<std::uint64_t>(
       app, "--offset", [&](std::uint64_t x) { f.offset = x; }, 0, kMaxSeed, allowed,
-      "Of dropout's random numbers. Default: 0");
+      "Which of that seed's random numbers dropout takes. Default: 0");
 }
 
 void add_bench_flags(CLI::App& app, BenchFlags& f) {
@@ -156,10 +156,9 @@ void add_bench_flags(CLI::App& app, BenchFlags& f) {
              f.seq.push_back(parse_number<std::int64_t>("--seq", text, 1, kMaxExtent, extent));
            }
          },
-         "Sequence lengths, comma-separated. Default: 512, 1024 and 2048 at batch 1, 4096 at batch "
-         "4")
+         "Sequence lengths. Default: 512, 1024, 2048, and 4096 at batch 4")
       ->delimiter(',')
-      ->type_name("N,N...");
+      ->type_name("N,N,...");
   add_number<std::int64_t>(
       app, "--batch", [&](std::int64_t x) { f.batch = x; }, 1, kMaxExtent, extent,
       "Sequences at a time. Default: 1");
@@ -168,10 +167,10 @@ void add_bench_flags(CLI::App& app, BenchFlags& f) {
       "Query heads. Default: 8");
   add_number<std::int64_t>(
       app, "--heads-k", [&](std::int64_t x) { f.heads_k = x; }, 1, kMaxExtent, extent,
-      "Key heads, of which --heads is a multiple. Default: as many");
+      "Key heads; --heads is a multiple of them. Default: as many");
   add_number<std::int64_t>(
       app, "--head-dim", [&](std::int64_t x) { f.head_dim = x; }, 1, kMaxExtent, extent,
-      "Elements a head. Default: 64");
+      "Head dimension. Default: 64");
   add_choice<DType>(
       app, "--dtype", [&](DType x) { f.dtype = x; }, kDTypes,
       "Type of q, k, v and out. Default: fp32");
@@ -181,8 +180,9 @@ void add_bench_flags(CLI::App& app, BenchFlags& f) {
       "Which keys a query sees. Default: causal");
   add_number<double>(
       app, "--seconds", [&](double x) { f.seconds = x; }, 0.0, 3600.0, "a number from 0 to 3600",
-      "Time that each case is repeated for, at least. Default: 0.5");
-  app.add_flag("!--no-naive", f.naive, "Do not measure the naive computation");
+      "Seconds for which each case is repeated, at least. Default: 0.5");
+  app.add_flag_callback(
+      "--no-naive", [&] { f.naive = false; }, "Do not measure the naive computation");
 }
 
 void add_threads_flag(CLI::App& app, std::optional<std::int64_t>& threads) {

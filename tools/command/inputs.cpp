@@ -41,7 +41,8 @@ class Reader {
     } else if (flags_.inputs.size() == 3) {
       read_npys();
     } else {
-      throw BadInput("IN is two files; must be one .safetensors or three .npy (q k v)");
+      throw BadInput(fmt::format("IN is {} files; must be one .safetensors or three .npy (q k v)",
+                                 flags_.inputs.size()));
     }
     for (auto& [name, array] : inputs_.arrays) keep_address(array);
     choose_layout();

@@ -11,7 +11,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -19,6 +18,7 @@
 #include <tessera/info.hpp>
 
 #include "tools/command/subcommands.hpp"
+#include "tools/command/usage.hpp"
 #include "tools/io/error.hpp"
 #include "tools/io/signals.hpp"
 
@@ -72,9 +72,11 @@ int fail(const Request& request, std::string_view command, const std::string& wh
 void define(CLI::App& app, Request& request) {
   app.description(
       "Exact attention, computed tile by tile: on tensors from files, checked and timed.");
-  app.set_version_flag("--version", [] {
-    const Version v = library_version();
-    return "tessera " + to_string(v);
+  app.set_version_flag(
+      "--version", [] { return "tessera " + to_string(library_version()); }, "Print the version");
+  app.set_help_flag("-h,--help", "Print this text");
+  app.formatter_fn([](const CLI::App* shown, const std::string& name, CLI::AppFormatMode) {
+    return help_text(*shown, name);
   });
   app.require_subcommand(1);
   app.fallthrough();
@@ -87,20 +89,22 @@ void define(CLI::App& app, Request& request) {
 
   app.add_subcommand("info", "What this build is, and what it runs on");
   CLI::App* run =
-      app.add_subcommand("run", "Compute attention on a file's tensors and write out and lse");
+      app.add_subcommand("run",
+                         "Compute attention on a file's tensors and write out, and lse, the "
+                         "logarithm of each row's sum of exp(score)");
   add_attention_flags(*run, request.attention);
   run->add_option("-o,--output", request.output,
-                  "X.safetensors (out and lse), or X.npy (out; lse goes to X.lse.npy). Appears "
-                  "complete or not at all")
+                  "The file to write: X.safetensors (out and lse), or X.npy (out; lse goes to "
+                  "X.lse.npy). It appears complete or not at all")
       ->required()
       ->type_name("OUT");
-  CLI::App* check = app.add_subcommand("check",
-                                       "Compute attention and compare it with float64, and with "
-                                       "out_full, lse_full (--mask causal: out_causal, "
-                                       "lse_causal) where the file has them");
+  CLI::App* check = app.add_subcommand(
+      "check",
+      "Compute attention on a file's tensors and compare it with a float64 reference, and with "
+      "out_full and lse_full (--mask causal: out_causal and lse_causal) where the file has them");
   add_attention_flags(*check, request.attention);
-  CLI::App* bench =
-      app.add_subcommand("bench", "Time attention, and a naive computation beside it");
+  CLI::App* bench = app.add_subcommand(
+      "bench", "Time attention on random tensors, and a naive computation beside it");
   add_bench_flags(*bench, request.bench);
   bench->add_option("-o,--output", request.output, "Write what --json prints to this file too")
       ->type_name("OUT");
@@ -148,18 +152,10 @@ int main(int argc, char** argv) {
     const int status = app.exit(success);
     return std::fflush(stdout) == 0 ? status : static_cast<int>(Status::BadInput);
   } catch (const CLI::ParseError& error) {
-    // The parser misses a subcommand where one is misspelt.
-    const std::vector<std::string> rest = app.remaining();
-    const bool misspelt =
-        app.get_subcommands().empty() && !rest.empty() && !rest.front().starts_with('-');
-    const std::string what =
-        misspelt ? fmt::format("'{}' is no subcommand; must be info, run, check or bench",
-                               io::printable(rest.front()))
-                 : std::string(error.what());
     // The parser may have stopped before it came to --json.
     for (int i = 1; i < argc; ++i)
       request.json = request.json || std::string_view(argv[i]) == "--json";
-    return fail(request, "", what + " (see tessera --help)", Status::BadInput);
+    return fail(request, subcommand_of(app), complaint(app, error), Status::BadInput);
   }
   return run_command(command, request);
 }
