@@ -283,13 +283,12 @@ Report bench(const BenchFlags& flags, const std::string& output) {
       progress.set(done / total);
     }
   }
-  report.text += fmt::format("{}, {}, {} thread{}; {}\n", device.name, device.isa, device.threads,
-                             device.threads == 1 ? "" : "s",
-                             report.json["results"].front()["kernel"].get<std::string>());
   report.text +=
-      fmt::format("{} heads ({} of keys), head_dim {}, {}, mask {}; times in ms a call\n",
-                  flags.heads, flags.heads_k.value_or(flags.heads), flags.head_dim,
-                  to_string(flags.dtype), to_string(flags.mask));
+      fmt::format("{}, {}, {}; {}\n", device.name, device.isa, counted(device.threads, "thread"),
+                  report.json["results"].front()["kernel"].get<std::string>());
+  report.text += fmt::format("{} ({} of keys), head_dim {}, {}, mask {}; times in ms a call\n",
+                             counted(flags.heads, "head"), flags.heads_k.value_or(flags.heads),
+                             flags.head_dim, to_string(flags.dtype), to_string(flags.mask));
   add_table(flags, report);
   report.text += "extra MiB: the most memory beyond inputs and outputs, measured";
   report.text += flags.naive ? "; naive: scores as a matrix in memory, the same threads\n" : "\n";

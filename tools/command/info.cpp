@@ -39,8 +39,8 @@ Report info() {
                                       {"threads", device.threads},
                                       {"memory", device.memory}});
     report.line(fmt::format("device {}", i),
-                fmt::format("{}: {}, {} with {} thread{}, {:.1f} GiB", device.name, device.isa,
-                            device.space, device.threads, device.threads == 1 ? "" : "s",
+                fmt::format("{}: {}, {} with {}, {:.1f} GiB", device.name, device.isa, device.space,
+                            counted(device.threads, "thread"),
                             static_cast<double>(device.memory) / (1 << 30)));
   }
   const char* kernel = std::getenv("TESSERA_KERNEL");

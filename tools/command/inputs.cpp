@@ -12,6 +12,7 @@
 #include "reference/number.hpp"
 #include "tools/command/failure.hpp"
 #include "tools/command/memory.hpp"
+#include "tools/command/report.hpp"
 #include "tools/io/error.hpp"
 #include "tools/io/npy.hpp"
 #include "tools/io/safetensors.hpp"
@@ -449,8 +450,9 @@ std::string describe_shape(const Inputs& inputs) {
   const Extents& k = inputs.args.key.extent;
   const std::int64_t dim_v = inputs.args.value.extent.dim;
   const std::string sequences =
-      inputs.packed() ? fmt::format("{} packed segments, {} tokens",
-                                    inputs.args.cu_seqlens_q.size - 1, both(q.seq, k.seq))
+      inputs.packed() ? fmt::format("{}, {} tokens",
+                                    counted(inputs.args.cu_seqlens_q.size - 1, "packed segment"),
+                                    both(q.seq, k.seq))
                       : fmt::format("batch {}, seq {}", q.batch, both(q.seq, k.seq));
   return fmt::format("{}, heads {}, head_dim {}, {}, layout {}", sequences, both(q.head, k.head),
                      both(q.dim, dim_v), tessera::to_string(inputs.args.query.dtype),

@@ -8,6 +8,10 @@ void Report::line(std::string_view name, std::string_view value) {
   text += fmt::format("{:<10} {}\n", name, value);
 }
 
+std::string counted(std::int64_t count, std::string_view what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
+
 Json failure_json(std::string_view command, std::string_view message, Status status) {
   Json json;
   json["command"] = command;

@@ -1,6 +1,7 @@
 #pragma once
 /// What a subcommand answers, for people and for programs.
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -20,6 +21,9 @@ struct Report {
   /// "name      value", the values of all lines below one another.
   void line(std::string_view name, std::string_view value);
 };
+
+/// "1 thread", "2 threads".
+std::string counted(std::int64_t count, std::string_view what);
 
 /// The document for a call that failed.
 Json failure_json(std::string_view command, std::string_view message, Status status);

@@ -97,8 +97,8 @@ void describe_call(const Inputs& inputs, const std::string& kernel, Report& repo
   report.line("input", inputs.name);
   report.line("shape", describe_shape(inputs));
   report.line("computes", describe_options(inputs));
-  report.line("kernel", fmt::format("{} on {}, {} thread{}", kernel, device.space, device.threads,
-                                    device.threads == 1 ? "" : "s"));
+  report.line("kernel",
+              fmt::format("{} on {}, {}", kernel, device.space, counted(device.threads, "thread")));
   if (!inputs.unused.empty()) {
     std::string names;
     for (const std::string& name : inputs.unused)
