@@ -11,6 +11,7 @@
 #include "tests/tools/folder.hpp"
 #include "tests/tools/samples.hpp"
 #include "tests/tools/tensors.hpp"
+#include "tools/io/npy.hpp"
 
 namespace tessera::testing {
 namespace {
@@ -244,7 +245,8 @@ TEST(Usage, WrongTensors) {
   expect(with("q", zeros(Element::i32, {1, 4, 2, 8})), "q is I32; must be F32, F16 or BF16");
   expect(with("q", zeros(Element::f64, {1, 4, 2, 8})),
          "q is F64; must be F32, F16 or BF16, or converted with --dtype");
-  expect(with("k", zeros(Element::f16, {1, 4, 2, 8})), "k is F16, but q is F32");
+  expect(with("k", zeros(Element::f16, {1, 4, 2, 8})),
+         "in.safetensors: k is F16; must be F32, as q is, or converted with --dtype");
   expect(with("q", zeros(Element::f8_e4m3, {1, 4, 2, 8})), "q is F8_E4M3");
   expect(with("q", zeros(Element::f32, {4, 2, 8})), "see --layout");
   expect(good, "layout shd has 3 axes", {"--layout", "shd"});
@@ -279,9 +281,54 @@ TEST(Usage, WrongTensors) {
   expect(with("out_full", zeros(Element::f32, {1, 4, 2, 9})),
          "out_full has shape [1, 4, 2, 9]; must have [1, 4, 2, 8]");
   expect(with("lse_full", zeros(Element::i32, {1, 2, 4})), "lse_full is I32");
-  expect(qkv({1, 4, 2, 12}), "12", {}, {}, 3);
-  expect(qkv({1, 4, 3, 8}, {1, 4, 2, 8}), "head");
-  expect(qkv({1, 4, 2, 0}), "query.extent.dim is 0", {}, {}, 3);
+  expect(qkv({1, 4, 2, 12}),
+         "query.extent.dim is 12; must be a multiple of 8 from 8 to 256, or 512: pad query and key "
+         "with zeros to 16, and set scale to 1/√12",
+         {}, {}, 3);
+  expect(qkv({1, 4, 3, 8}, {1, 4, 2, 8}),
+         "query.extent.head is 3; must be a multiple of key.extent.head (2)");
+  expect(qkv({1, 4, 3, 8}, {1, 4, 0, 8}), "key.extent.head is 0; must be at least 1");
+  expect(qkv({1, 4, 2, 0}), "query.extent.dim is 0; must be a multiple of 8 from 8 to 256, or 512",
+         {}, {}, 3);
+}
+
+/// Of three files, the one that holds the wrong tensor is named, and the right one beside it.
+TEST(Usage, WrongTensorOfThreeFiles) {
+  const Folder folder;
+  using io::Element;
+  const auto expect = [&](const std::map<std::string, io::Array>& tensors,
+                          const std::string& blamed, const std::string& message, int status = 2) {
+    Words words{"check"};
+    for (const auto* name : {"q", "k", "v"}) {
+      words.push_back((folder.path() / (std::string(name) + ".npy")).string());
+      io::AtomicFile file(words.back());
+      io::write_npy(file, tensors.at(name));
+      file.commit();
+    }
+    expect_failure(words, status, (folder.path() / (blamed + ".npy")).string() + ": " + message);
+  };
+  const auto with = [](const std::string& name, const io::Array& array) {
+    auto tensors = qkv({1, 4, 2, 8});
+    tensors[name] = array;
+    return tensors;
+  };
+  const std::string q = (folder.path() / "q.npy").string();
+  const std::string converted = ", or converted with --dtype";
+  expect(with("k", zeros(Element::f16, {1, 4, 2, 8})), "k",
+         "k is F16; must be F32, as q is in " + q + converted);
+  expect(with("v", zeros(Element::f16, {1, 4, 2, 8})), "v",
+         "v is F16; must be F32, as q is in " + q + converted);
+  expect(with("q", zeros(Element::f16, {1, 4, 2, 8})), "k",
+         "k is F32; must be F16, as q is in " + q + converted);
+  expect(with("v", zeros(Element::i32, {1, 4, 2, 8})), "v", "v is I32; must be F32, F16 or BF16");
+  expect(with("k", zeros(Element::f64, {1, 4, 2, 8})), "k", "k is F64; must be F32, F16 or BF16");
+  expect(with("k", zeros(Element::f32, {4, 2, 8})), "k",
+         "k has shape [4, 2, 8]; layout bshd has 4");
+  expect(with("k", zeros(Element::f32, {1, 4, 2, 16})), "k",
+         "key.extent.dim is 16; must equal query.extent.dim (8)");
+  expect(with("v", zeros(Element::f32, {1, 5, 2, 8})), "v",
+         "value.extent.seq is 5; must equal key.extent.seq (4)");
+  expect(with("v", zeros(Element::f32, {1, 4, 2, 12})), "v", "value.extent.dim is 12", 3);
 }
 
 TEST(Usage, AlmostNpy) {

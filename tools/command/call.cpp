@@ -27,15 +27,16 @@ std::size_t bytes_of(const Inputs& inputs, const std::vector<std::int64_t>& shap
   return static_cast<std::size_t>(*bytes);
 }
 
-/// What `body` gives, with the file's name in front of whatever the library says.
+/// What `body` gives, with the name of the file that is meant in front of whatever the library
+/// says.
 template <class Body>
 auto naming_the_file(const Inputs& inputs, const Body& body) {
   try {
     return body();
   } catch (const InvalidArgument& error) {
-    throw BadInput(fmt::format("{}: {}", inputs.name, error.what()));
+    throw BadInput(fmt::format("{}: {}", inputs.file_of(error.what()), error.what()));
   } catch (const Unsupported& error) {
-    throw Unsupported(fmt::format("{}: {}", inputs.name, error.what()));
+    throw Unsupported(fmt::format("{}: {}", inputs.file_of(error.what()), error.what()));
   }
 }
 

@@ -61,6 +61,11 @@ class Reader {
     throw BadInput(fmt::format("{}: {}", inputs_.name, problem));
   }
 
+  /// "k.npy: k <problem>", with the file that holds the tensor.
+  [[noreturn]] void refuse_tensor(std::string_view tensor, std::string_view problem) const {
+    throw BadInput(fmt::format("{}: {} {}", inputs_.file_of(tensor), tensor, problem));
+  }
+
   void read_safetensors() {
     inputs_.name = flags_.inputs.front();
     const io::SafetensorsFile file = open_safetensors();
@@ -108,8 +113,10 @@ class Reader {
     for (const std::string& name : flags_.inputs) {
       require_memory(name, static_cast<double>(io::InputFile(name).size()));
     }
-    for (std::size_t i = 0; i < 3; ++i)
+    for (std::size_t i = 0; i < 3; ++i) {
       inputs_.arrays.emplace(kNames[i], io::read_npy(flags_.inputs[i]));
+      inputs_.files.emplace(kNames[i], flags_.inputs[i]);
+    }
   }
 
   void choose_layout() {
@@ -141,8 +148,8 @@ class Reader {
     const Array& a = array(name);
     const std::size_t rank = has_batch(inputs_.layout) ? 4 : 3;
     if (a.shape.size() != rank) {
-      refuse(fmt::format("{} has shape {}; layout {} has {} axes (see --layout)", name,
-                         io::to_string(a.shape), to_string(inputs_.layout), rank));
+      refuse_tensor(name, fmt::format("has shape {}; layout {} has {} axes (see --layout)",
+                                      io::to_string(a.shape), to_string(inputs_.layout), rank));
     }
     const std::int64_t batch = rank == 4 ? a.shape.front() : 1;
     const std::int64_t first = a.shape[rank - 3];
@@ -159,15 +166,15 @@ class Reader {
     const Element stored = array("q").element;
     for (const char* name : kNames) {
       const Element element = array(name).element;
-      if (element != Element::f64 && !is_float(element)) {
-        refuse(fmt::format("{} is {}; must be F32, F16 or BF16", name, io::name_of(element)));
-      }
+      if (element != Element::f64 && !is_float(element))
+        refuse_tensor(name, fmt::format("is {}; must be F32, F16 or BF16", io::name_of(element)));
       if (flags_.dtype) continue;
       if (element == Element::f64)
-        refuse(fmt::format("{} is F64; must be F32, F16 or BF16, or converted with --dtype", name));
+        refuse_tensor(name, "is F64; must be F32, F16 or BF16, or converted with --dtype");
       if (element != stored) {
-        refuse(fmt::format("{} is {}, but q is {}; must be the same, or converted with --dtype",
-                           name, io::name_of(element), io::name_of(stored)));
+        const std::string place = inputs_.files.empty() ? "" : " in " + inputs_.file_of("q");
+        refuse_tensor(name, fmt::format("is {}; must be {}, as q is{}, or converted with --dtype",
+                                        io::name_of(element), io::name_of(stored), place));
       }
     }
     const DType dtype = flags_.dtype ? *flags_.dtype : dtype_of(stored).value();
@@ -412,6 +419,24 @@ std::optional<DType> dtype_of(Element element) noexcept {
     if (element_of(dtype) == element) return dtype;
   }
   return std::nullopt;
+}
+
+const std::string& Inputs::file_of(std::string_view text) const {
+  constexpr std::array<std::pair<const char*, std::string_view>, 3> kOperands{
+      {{"q", "query."}, {"k", "key."}, {"v", "value."}}};
+  for (const auto& [tensor, argument] : kOperands) {
+    const auto found = files.find(tensor);
+    if (found != files.end() && (text == tensor || text.starts_with(argument)))
+      return found->second;
+  }
+  return name;
+}
+
+std::int64_t Inputs::rows() const noexcept {
+  const ConstVector& sums = args.cu_seqlens_q;
+  if (!packed()) return args.query.extent.seq;
+  if (sums.dtype == DType::int32) return static_cast<const std::int32_t*>(sums.data)[sums.size - 1];
+  return static_cast<const std::int64_t*>(sums.data)[sums.size - 1];
 }
 
 Extents Inputs::out_extent() const noexcept {

@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <tessera/args.hpp>
@@ -24,13 +25,19 @@ struct Inputs {
   Args args{};  ///< inputs only: out and lse are absent
   Options options{};
   MaskKind mask = MaskKind::None;
-  bool converted = false;                     ///< are q, k, v another type than in the file
-  std::map<std::string, io::Array> arrays{};  ///< what args point into
+  bool converted = false;                      ///< are q, k, v another type than in the file
+  std::map<std::string, io::Array> arrays{};   ///< what args point into
+  std::map<std::string, std::string> files{};  ///< of q, k and v, where each has one of its own
   std::map<std::string, io::Array>
       stored{};                       ///< out_full, lse_full, out_causal, lse_causal, where present
   std::vector<std::string> unused{};  ///< names of the file's other tensors
 
   bool packed() const noexcept { return args.cu_seqlens_q.data != nullptr; }
+  /// Rows of a head that belong to a sequence: the last of packed ones may belong to none.
+  std::int64_t rows() const noexcept;
+  /// The file to name in a message about tensor `text` ("k") or one that begins with an argument
+  /// ("key.extent.seq is 5").
+  const std::string& file_of(std::string_view text) const;
   Extents out_extent() const noexcept;
   /// A dense out of the layout of q, and an lse. What they point to has out_extent() elements, and
   /// as many rows.
