@@ -153,7 +153,7 @@ TEST(Usage, WrongFlags) {
       {{"info", "--threads", "many"}, "from 1 to 4096"},
       {{"bench", "--seq", "0"}, "from 1 to"},
       {{"bench", "--seq", "512,x"}, "is 'x'"},
-      {{"bench", "--heads", "8", "--heads-k", "3"}, ""},
+      {{"bench", "--heads", "8", "--heads-k", "3"}, "--heads-k: is 3; must divide --heads (8)"},
       {{"bench", "--mask", "window"}, "must be none|causal"},
       {{"bench", "--seconds", "-1"}, "from 0 to 3600"},
       {{"run", in, "-o", "out.txt"}, "must end in .safetensors or .npy"},

@@ -148,8 +148,12 @@ class Data {
   std::vector<Buffer> buffers_;
 };
 
-/// Shapes that cannot be are refused before anything is allocated.
+/// Shapes that cannot be are refused before anything is allocated, in terms of the flags.
 void validate(const Case& c, const BenchFlags& flags, int threads) {
+  if (flags.heads_k && flags.heads % *flags.heads_k != 0) {
+    throw BadInput(
+        fmt::format("--heads-k: is {}; must divide --heads ({})", *flags.heads_k, flags.heads));
+  }
   const Extents q{.batch = c.batch, .head = flags.heads, .seq = c.seq, .dim = flags.head_dim};
   Extents k = q;
   k.head = flags.heads_k.value_or(flags.heads);
@@ -167,7 +171,13 @@ void validate(const Case& c, const BenchFlags& flags, int threads) {
   require_memory(fmt::format("--seq {} --batch {} --heads {} --head-dim {}{}", q.seq, q.batch,
                              q.head, q.dim, flags.naive ? " without --no-naive" : ""),
                  2 * rows * row_bytes + scores);
-  tessera::plan(describe(args));
+  try {
+    tessera::plan(describe(args));
+  } catch (const Unsupported& error) {
+    const std::string_view text = error.what();
+    if (!text.starts_with("query.extent.dim")) throw;
+    throw Unsupported(fmt::format("--head-dim: {}", text));
+  }
 }
 
 /// Memory that grows while `call` runs, beyond what is there already.
