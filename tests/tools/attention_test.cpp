@@ -105,6 +105,20 @@ TEST(Run, PackedEqualsTheStoredAnswers) {
   EXPECT_LT(difference(load(out, "lse"), load(in, "lse_full")), 1e-5);
 }
 
+/// Rows behind the last segment belong to nobody: they are 0, not what was in memory before.
+TEST(Run, RowsOfNoSegmentAreZero) {
+  const Folder folder;
+  auto tensors = qkv({9, 2, 16});
+  tensors["cu_seqlens"] = numbers({0, 3, 5});
+  const std::string in = write_tensors(folder.path() / "in.safetensors", tensors);
+  const auto out = folder.path() / "out.safetensors";
+  ASSERT_EQ(run_tessera({"run", in, "-o", out.string()}).status, 0);
+  const std::vector<float> numbers = floats(load(out, "out"));
+  for (std::size_t i = 0; i < numbers.size(); ++i) EXPECT_EQ(numbers[i] == 0, i >= 5 * 2 * 16) << i;
+  const std::vector<float> lse = floats(load(out, "lse"));
+  for (std::size_t i = 0; i < lse.size(); ++i) EXPECT_EQ(lse[i] == 0, i % 9 >= 5) << i;
+}
+
 /// The same tensors from .npy files give the same bytes.
 TEST(Run, NpyEqualsSafetensors) {
   const Folder folder;
@@ -235,6 +249,78 @@ TEST(Check, ExamplesAndTheirAnswers) {
       run_tessera({"check", example("minilm_dense.safetensors"), "--dtype", "bf16", "--json"});
   EXPECT_EQ(converted.status, 0);
   EXPECT_EQ(converted.json().at("stored").at("compared"), false);
+}
+
+/// NaN in q makes every number of the answer NaN, ours, the reference's and the file's alike: that
+/// is no agreement. NaN in one row leaves the others to be compared.
+TEST(Check, NothingComparedIsNoPass) {
+  const Folder folder;
+  auto tensors = qkv({1, 8, 2, 16});
+  const auto fill_with_nan = [](io::Array& array, std::size_t numbers) {
+    const float nan = NAN;
+    for (std::size_t i = 0; i < numbers; ++i)
+      std::memcpy(array.bytes.data() + i * sizeof nan, &nan, sizeof nan);
+  };
+  const auto check = [&] {
+    return run_tessera(
+        {"check", write_tensors(folder.path() / "in.safetensors", tensors), "--json"});
+  };
+  fill_with_nan(tensors.at("q"), 16);
+  Outcome outcome = check();
+  EXPECT_EQ(outcome.status, 0) << outcome.error << outcome.out;
+  EXPECT_EQ(outcome.json().at("reference_nan"), 17);
+
+  fill_with_nan(tensors.at("v"), 8 * 2 * 16);  // lse has numbers, out has none
+  outcome = check();
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_EQ(outcome.json().at("pass"), false);
+  EXPECT_THAT(outcome.json().at("failure").get<std::string>(),
+              ::testing::StartsWith("nothing to compare with: all of out is NaN"));
+
+  fill_with_nan(tensors.at("q"), 8 * 2 * 16);
+  tensors["out_full"] = tensors["q"];
+  outcome = check();
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_EQ(outcome.json().at("pass"), false);
+  EXPECT_THAT(outcome.json().at("failure").get<std::string>(),
+              ::testing::StartsWith("nothing to compare with: all of out and lse is NaN"));
+  EXPECT_EQ(outcome.json().at("stored").at("compared"), false);
+  const Outcome text = run_tessera({"check", (folder.path() / "in.safetensors").string()});
+  EXPECT_THAT(text.out, ::testing::Not(HasSubstr("PASS")));
+  EXPECT_THAT(text.out, HasSubstr("FAIL"));
+
+  tensors["cu_seqlens"] = numbers({0, 3, 5});  // rows of no segment are no comparison either
+  for (const auto& name : {"q", "k", "v", "out_full"}) tensors[name].shape = {8, 2, 16};
+  outcome = check();
+  EXPECT_EQ(outcome.status, 1) << outcome.out << outcome.error;
+
+  // The file's answer alone is NaN: it is wrong.
+  tensors = qkv({1, 8, 2, 16});
+  tensors["out_full"] = tensors["q"];
+  fill_with_nan(tensors["out_full"], 8 * 2 * 16);
+  outcome = check();
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_EQ(outcome.json().at("stored").at("pass"), false);
+}
+
+/// float64 holds scores that float32 does not: said as that, by check and by run.
+TEST(Check, ScoresBeyondFloat32) {
+  const Folder folder;
+  const std::string in = example("minilm_dense.safetensors");
+  const Outcome outcome = run_tessera({"check", in, "--scale", "1e38"});
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_EQ(outcome.error, "");
+  EXPECT_THAT(outcome.out, HasSubstr("scores leave float32"));
+  EXPECT_THAT(outcome.out, HasSubstr("use a smaller --scale\n"));
+  EXPECT_THAT(outcome.out,
+              ::testing::ContainsRegex("  out +none of 196608 numbers is finite in both\n"));
+  for (const char* confusing : {"-nan", "inf ", "PASS"})
+    EXPECT_THAT(outcome.out, ::testing::Not(HasSubstr(confusing)));
+  const Outcome run = run_tessera(
+      {"run", in, "--scale", "1e38", "-o", (folder.path() / "out.safetensors").string(), "--json"});
+  EXPECT_EQ(run.status, 0);
+  EXPECT_GT(run.json().at("nan"), 0);
+  EXPECT_EQ(run_tessera({"check", in, "--scale", "1e30"}).status, 0);
 }
 
 /// A stored answer that is wrong in one element of 100,000 fails the check.

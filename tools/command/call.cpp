@@ -84,6 +84,12 @@ void DeviceCall::upload(const Inputs& inputs, double more_bytes) {
   }
   args_.out = inputs.out(buffers_.emplace_back(out_bytes).data());
   args_.lse = inputs.lse(buffers_.emplace_back(lse_bytes).data());
+  if (inputs.rows() < args_.query.extent.seq) {  // rows of no segment, which nothing writes
+    const std::vector<std::byte> zeros(std::max(out_bytes, lse_bytes));
+    copy(args_.out.data, zeros.data(), out_bytes);
+    copy(args_.lse.data, zeros.data(), lse_bytes);
+    Stream{}.synchronize();
+  }
 }
 
 void DeviceCall::compute(std::int64_t parts, Progress& progress) {

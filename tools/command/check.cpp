@@ -2,6 +2,7 @@
 #include <cmath>
 #include <cstring>
 #include <limits>
+#include <numbers>
 
 #include <fmt/format.h>
 
@@ -105,6 +106,42 @@ double difference(const ConstTensor& a, const ConstTensor& b) {
   return largest;
 }
 
+/// What there is to compare in the rows that are computed.
+struct Numbers {
+  std::int64_t all = 0;
+  std::int64_t finite = 0;         ///< in both, so that there is an error
+  std::int64_t reference_nan = 0;  ///< with which nothing can agree or disagree
+
+  /// `ref` is dense, [batch, head, seq, dim] of `ours`.
+  Numbers(const Inputs& inputs, const ConstTensor& ours, const std::vector<double>& ref) {
+    const Extents& e = ours.extent;
+    for (std::int64_t b = 0; b < e.batch; ++b) {
+      for (std::int64_t h = 0; h < e.head; ++h) {
+        for (std::int64_t r = 0; r < inputs.rows(); ++r) {
+          for (std::int64_t d = 0; d < e.dim; ++d) {
+            const std::int64_t at = ((b * e.head + h) * e.seq + r) * e.dim + d;
+            const double y = ref[static_cast<std::size_t>(at)];
+            const double x = reference::load(ours.dtype, ours.data,
+                                             reference::index_of(ours.stride, b, h, r, d));
+            ++all;
+            finite += std::isfinite(x) && std::isfinite(y) ? 1 : 0;
+            reference_nan += std::isnan(y) ? 1 : 0;
+          }
+        }
+      }
+    }
+  }
+
+  bool nothing_to_compare() const { return all > 0 && reference_nan == all; }
+
+  /// `errors`, with how many numbers they are of where that is not all.
+  std::string line(const std::string& errors) const {
+    if (finite == all) return errors;
+    if (finite == 0) return fmt::format("none of {} is finite in both", counted(all, "number"));
+    return fmt::format("{}, of {} of {} numbers: the others are not finite", errors, finite, all);
+  }
+};
+
 /// Why the file's answers are not for what was asked; empty if they are.
 std::string why_not_comparable(const Inputs& inputs) {
   if (inputs.mask == MaskKind::Window)
@@ -121,7 +158,7 @@ std::string why_not_comparable(const Inputs& inputs) {
 }
 
 void report_stored(const Inputs& inputs, const Args& args, const Forward& ref, const Forward& low,
-                   Report& report) {
+                   const Numbers& numbers, Report& report) {
   if (inputs.stored.empty()) return;
   const std::string kind = inputs.mask == MaskKind::Causal ? "causal" : "full";
   const std::string out_name = "out_" + kind;
@@ -131,6 +168,8 @@ void report_stored(const Inputs& inputs, const Args& args, const Forward& ref, c
   std::string reason = why_not_comparable(inputs);
   if (reason.empty() && !has_out && !has_lse)
     reason = fmt::format("there is no {} among them", out_name);
+  if (reason.empty() && numbers.nothing_to_compare())
+    reason = "the reference, which judges them, is NaN throughout";
   Json& json = report.json["stored"];
   json["compared"] = reason.empty();
   if (!reason.empty()) {
@@ -185,6 +224,33 @@ double bytes_to_compare(const Inputs& inputs) {
   return doubles * sizeof(double);
 }
 
+/// Why the answer cannot have passed although nothing about it is wrong: it was compared with
+/// nothing. Empty if it was compared.
+std::string why_not_checked(const Numbers& out, const Numbers& lse) {
+  if (!out.nothing_to_compare() && !lse.nothing_to_compare()) return {};
+  return fmt::format(
+      "nothing to compare with: all of {} is NaN in the reference; are there NaN or infinities in "
+      "the input?",
+      !lse.nothing_to_compare()   ? "out"
+      : !out.nothing_to_compare() ? "lse"
+                                  : "out and lse");
+}
+
+/// Why float32, in which attention is computed, has no number where the reference has one; empty if
+/// scores are not why.
+std::string why_not_finite(const Inputs& inputs, const Forward& ref) {
+  constexpr double kLargest = std::numeric_limits<float>::max();
+  double scores = 0;  // at most so large, and so are their sums
+  for (const double score : ref.score_magnitude) {
+    if (std::isfinite(score)) scores = std::max(scores, score);
+  }
+  if (scores * std::numbers::log2e <= kLargest) return {};  // kernels compute in base 2
+  return fmt::format(
+      "scores leave float32, in which they are computed: scale*q*k may reach {:.1e}, and float32 "
+      "ends at {:.1e}; {}",
+      scores, kLargest, inputs.args.scale ? "use a smaller --scale" : "q and k are too large");
+}
+
 }  // namespace
 
 Report check(const AttentionFlags& flags) {
@@ -204,27 +270,42 @@ Report check(const AttentionFlags& flags) {
   Report report;
   report.json["command"] = "check";
   describe_call(inputs, std::string(call.plan().kernel()), report);
+  const Numbers out_numbers(inputs, args.out, ref.out);
+  const Numbers lse_numbers(inputs, args.lse, ref.lse);
   report.json["out"] = {{"max_abs_error", verdict.max_abs},
-                        {"mean_relative_error", verdict.mean_relative}};
-  report.json["lse"] = {{"max_abs_error", verdict.max_abs_lse}};
+                        {"mean_relative_error", verdict.mean_relative},
+                        {"numbers", out_numbers.all},
+                        {"finite", out_numbers.finite}};
+  report.json["lse"] = {{"max_abs_error", verdict.max_abs_lse},
+                        {"numbers", lse_numbers.all},
+                        {"finite", lse_numbers.finite}};
   report.json["worst_ratio"] = verdict.worst_ratio;
   report.json["reference_nan"] = verdict.reference_nan;
   report.text += "against the float64 reference\n";
-  report.line("  out", fmt::format("max abs error {:.2e}, mean relative error {:.2e}",
-                                   verdict.max_abs, verdict.mean_relative));
-  report.line("  lse", fmt::format("max abs error {:.2e}", verdict.max_abs_lse));
-  report.line("  worst", fmt::format("{:.2f} of the error that the rule allows (1 is the limit)",
-                                     verdict.worst_ratio));
+  report.line("  out",
+              out_numbers.line(fmt::format("max abs error {:.2e}, mean relative error {:.2e}",
+                                           verdict.max_abs, verdict.mean_relative)));
+  report.line("  lse", lse_numbers.line(fmt::format("max abs error {:.2e}", verdict.max_abs_lse)));
+  if (std::isfinite(verdict.worst_ratio)) {
+    report.line("  worst", fmt::format("{:.2f} of the error that the rule allows (1 is the limit)",
+                                       verdict.worst_ratio));
+  }
   if (verdict.reference_nan > 0) {
-    report.line("  note",
-                fmt::format("{} numbers are NaN in the reference", verdict.reference_nan));
+    report.line("  note", fmt::format("{} NaN in the reference",
+                                      counted(verdict.reference_nan, "number") +
+                                          (verdict.reference_nan == 1 ? " is" : " are")));
   }
-  if (!verdict.pass) {
+  if (out.bytes.empty()) report.line("  note", "out has no elements to compare");
+  std::string failure = verdict.pass ? why_not_checked(out_numbers, lse_numbers) : verdict.text;
+  if (std::isinf(verdict.worst_ratio)) {
+    if (const std::string why = why_not_finite(inputs, ref); !why.empty()) failure = why;
+  }
+  if (!failure.empty()) {
     report.status = Status::CheckFailed;
-    report.json["failure"] = verdict.text;
-    report.line("  failed", verdict.text);
+    report.json["failure"] = failure;
+    report.line("  failed", failure);
   }
-  report_stored(inputs, args, ref, low, report);
+  report_stored(inputs, args, ref, low, out_numbers, report);
   const bool pass = report.status == Status::Fine;
   report.json["pass"] = pass;
   report.text += pass ? "PASS\n" : "FAIL\n";

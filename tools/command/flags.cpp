@@ -69,6 +69,7 @@ void add_choice(CLI::App& app, const std::string& flag, std::function<void(Value
 constexpr std::int64_t kMaxInt = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kMaxExtent = std::int64_t{1} << 24;
 constexpr float kMaxFloat = std::numeric_limits<float>::max();
+constexpr float kMaxScale = 2.358e38f;  // see Args::scale
 
 const Names<DType> kDTypes{{"fp32", DType::fp32}, {"fp16", DType::fp16}, {"bf16", DType::bf16}};
 const Names<Layout> kLayoutNames{
@@ -129,8 +130,9 @@ void add_attention_flags(CLI::App& app, AttentionFlags& f) {
       "a whole number, at least 0",
       "With --mask window: how many keys after the diagonal are seen. Default: all");
   add_number<float>(
-      app, "--scale", [&](float x) { f.scale = x; }, -kMaxFloat, kMaxFloat, "a finite number",
-      "Factor of the scores. Default: 1/sqrt(head_dim)");
+      app, "--scale", [&](float x) { f.scale = x; }, -kMaxScale, kMaxScale,
+      "a number from -2.358e38 to 2.358e38",
+      "Factor of the products of q and k. Default: 1/sqrt(head_dim)");
   add_number<float>(
       app, "--softcap", [&](float x) { f.softcap = x; }, 0, kMaxFloat,
       "a finite number, at least 0", "Scores become X*tanh(score/X). Default: 0, which is off");

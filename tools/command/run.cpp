@@ -1,8 +1,10 @@
+#include <cmath>
 #include <filesystem>
 
 #include <fmt/format.h>
 #include <tessera/info.hpp>
 
+#include "reference/number.hpp"
 #include "tools/command/call.hpp"
 #include "tools/command/failure.hpp"
 #include "tools/command/subcommands.hpp"
@@ -74,6 +76,14 @@ void write(const Destination& destination, const io::Array& out, const io::Array
   out_file.commit();
 }
 
+std::int64_t count_nan(const io::Array& array, DType dtype) {
+  const auto count = static_cast<std::int64_t>(array.bytes.size()) / size_of(dtype);
+  std::int64_t nan = 0;
+  for (std::int64_t i = 0; i < count; ++i)
+    nan += std::isnan(reference::load(dtype, array.bytes.data(), i)) ? 1 : 0;
+  return nan;
+}
+
 }  // namespace
 
 void describe_call(const Inputs& inputs, const std::string& kernel, Report& report) {
@@ -130,6 +140,12 @@ Report run(const AttentionFlags& flags, const std::string& output) {
   report.json["milliseconds"] = seconds * 1e3;
   report.json["output"] = destination.out.string();
   if (!destination.lse.empty()) report.json["output_lse"] = destination.lse.string();
+  if (const std::int64_t nan = count_nan(out, inputs.args.query.dtype); nan > 0) {
+    report.json["nan"] = nan;
+    report.line("note", fmt::format("{} of out {} NaN: is there NaN in the input, or --scale too "
+                                    "large for float32?",
+                                    counted(nan, "number"), nan == 1 ? "is" : "are"));
+  }
   report.line("took", fmt::format("{:.3f} ms", seconds * 1e3));
   const auto shape = [](const io::Array& a) {
     return fmt::format("{} {}", io::name_of(a.element), io::to_string(a.shape));
