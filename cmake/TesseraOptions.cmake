@@ -1,5 +1,5 @@
 # Every build switch, checked here so that a wrong value is an error at configure time. tests/switches tests that each
-# takes effect.
+# takes effect, for TESSERA_HEAD_DIMS tests/package.
 
 # --- What is built -----------------------------------------------------------------------------------------------
 set(TESSERA_BACKENDS kokkos cuda hip)
