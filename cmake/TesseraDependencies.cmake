@@ -1,5 +1,8 @@
 # Third-party libraries: an installed one first, else a download pinned by its hash, else an error that says what to
 # install. Downloads are kept outside the tree, so a clean build needs the network once.
+#
+# All six hashes are what others pin for the same addresses: Homebrew (Kokkos, CLI11), Bazel workspaces (GoogleTest, Google
+# Benchmark, fmt), CMake projects (nlohmann_json). Debian's source packages are other versions or other archives.
 include(FetchContent)
 
 if(DEFINED ENV{XDG_CACHE_HOME} AND NOT "$ENV{XDG_CACHE_HOME}" STREQUAL "")
