@@ -76,6 +76,11 @@ def warnings(runs: list[Run]) -> list[str]:
         absent = [key for key in CONTEXT if key not in run.context]
         if absent:
             texts.append(f"{run.label} does not say its {', '.join(absent)}.")
+        if run.load is not None and run.load.high:
+            texts.append(
+                f"{run.label}: the load average at the start was {format_load(run)}. Others used "
+                "the processors; measure again when nothing else runs."
+            )
         few = [m for m in run.measurements.values() if m.spread is None]
         if few:
             texts.append(
@@ -96,6 +101,10 @@ def format_time(seconds: float) -> str:
     return f"{seconds / 1e-9:.3g} ns"
 
 
+def format_load(run: Run) -> str:
+    return "–" if run.load is None else f"{run.load.average:.2f} of {run.load.cores}"
+
+
 def format_speed(m: Measurement) -> str:
     speed = m.counters.get("flops_per_second")
     return "–" if speed is None else f"{speed / 1e9:.4g}"
@@ -112,8 +121,10 @@ def format_ratio(comparison: Comparison) -> str:
 
 def _context(runs: list[Run]) -> Table:
     keys = (*CONTEXT, "date")
-    rows = [[run.label, *(run.context.get(key, "–") for key in keys)] for run in runs]
-    return Table(["file", *(key.replace("_", " ") for key in keys)], rows)
+    rows = [
+        [run.label, *(run.context.get(key, "–") for key in keys), format_load(run)] for run in runs
+    ]
+    return Table(["file", *(key.replace("_", " ") for key in keys), "load at start"], rows)
 
 
 def _summary(runs: list[Run], comparisons: list[dict[str, Comparison]]) -> Table:

@@ -31,6 +31,19 @@ class Measurement:
 
 
 @dataclasses.dataclass(frozen=True)
+class Load:
+    """How busy the machine was before anything was measured."""
+
+    average: float  # processes that ran or waited to, over the last minute
+    cores: int
+
+    @property
+    def high(self) -> bool:
+        """Others used more than a quarter of the machine; ci/bench warns by the same rule."""
+        return self.average > 0.25 * self.cores
+
+
+@dataclasses.dataclass(frozen=True)
 class Run:
     """One file."""
 
@@ -39,6 +52,7 @@ class Run:
     context: dict[str, str]
     measurements: dict[str, Measurement]  # in the file's order
     failures: dict[str, str]  # benchmarks that reported an error, with its text
+    load: Load | None = None
 
 
 def load_all(paths: list[str]) -> list[Run]:
@@ -139,7 +153,22 @@ def _run(path: str, label: str, data: Any) -> Run:
         else:
             measurements[name] = _from_aggregates(name, aggregates[name])
     known = {key: _context_text(context[key]) for key in (*CONTEXT, "date") if key in context}
-    return Run(path, label, known, measurements, failures)
+    return Run(path, label, known, measurements, failures, _load(context))
+
+
+def _load(context: dict[str, Any]) -> Load | None:
+    """What ci/bench noted before its build, else what the program found; None if that is no load."""
+    average, cores = context.get("load_at_start"), context.get("num_cpus")
+    if average is None:
+        averages = context.get("load_avg")
+        average = averages[0] if isinstance(averages, list) and averages else None
+    try:
+        average = float(average)
+    except (TypeError, ValueError, OverflowError):
+        return None
+    if type(cores) is not int or cores < 1 or not 0 <= average < math.inf:
+        return None
+    return Load(average, cores)
 
 
 def _name(row: dict[str, Any], index: int) -> str:

@@ -99,6 +99,19 @@ class Reports(CommandCase):
             '<p class="warning">Warning: The files differ in device', self.report("report.html")
         )
 
+    def test_load(self) -> None:
+        a = self.write("a.json", rows("x", [1, 1, 1]), num_cpus=2, load_avg=[0.1, 2, 2])
+        b = self.write("b.json", rows("x", [1, 1, 1]), num_cpus=2, load_avg=[1.9, 0, 0])
+        self.assertEqual(self.call(a, a), (0, ""))
+        status, errors = self.call(a, b)
+        self.assertEqual(status, 0)
+        self.assertEqual(errors.count("\n"), 1)
+        self.assertIn("warning: b: the load average at the start was 1.90 of 2. Others", errors)
+        text = self.report("report.md")
+        self.assertIn("> **Warning:** b: the load average at the start was 1.90 of 2.", text)
+        self.assertIn("| 2026-01-02T03:04:05+00:00 | 0.10 of 2 |", text)
+        self.assertIn("| 2026-01-02T03:04:05+00:00 | 1.90 of 2 |", text)
+
     def test_few_repetitions(self) -> None:
         a = self.write("a.json", rows("x", [1]))
         self.assertIn("1 of 1 benchmarks have fewer than three repetitions", self.call(a, a)[1])

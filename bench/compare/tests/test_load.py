@@ -70,6 +70,34 @@ class Good(FileCase):
         )
         self.assertEqual(load.load(path).context, {})
 
+    def test_load(self) -> None:
+        def found(**context: object) -> load.Load | None:
+            return load.load(self.write("a.json", rows("x", [1]), **context)).load
+
+        program = {"num_cpus": 2, "load_avg": [1.5, 1, 1]}
+        self.assertEqual(found(**program), load.Load(1.5, 2))
+        # What ci/bench noted comes first: its build is in the other.
+        self.assertEqual(found(**program, load_at_start="0.25"), load.Load(0.25, 2))
+        for context in (
+            {},
+            {"num_cpus": 2},
+            {"num_cpus": 2, "load_avg": []},
+            {"num_cpus": 2, "load_avg": 1},
+            {"num_cpus": 2, "load_avg": ["much"]},
+            {"num_cpus": 2, "load_avg": [10**400]},
+            {"num_cpus": 2, "load_avg": [-1]},
+            {"num_cpus": 2, "load_at_start": "nan"},
+            {"num_cpus": 0, "load_avg": [1]},
+            {"num_cpus": "2", "load_avg": [1]},
+            {"load_avg": [1]},
+        ):
+            self.assertIsNone(found(**context), context)
+
+    def test_high_load(self) -> None:
+        self.assertFalse(load.Load(0.5, 2).high)
+        self.assertTrue(load.Load(0.51, 2).high)
+        self.assertFalse(load.Load(0.51, 4).high)
+
     def test_labels_are_unique(self) -> None:
         (self.folder / "b").mkdir()
         paths = [self.write("r.json", rows("x", [1])), self.write("b/r.json", rows("x", [1]))]
