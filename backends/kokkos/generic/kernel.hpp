@@ -16,8 +16,8 @@
 // computed by one lane in a fixed order (or by a reduction over the lanes of one thread): bits
 // depend on the machine, not on the number of threads.
 
+#include "backends/kokkos/element.hpp"
 #include "backends/kokkos/generic/config.hpp"
-#include "backends/kokkos/generic/element.hpp"
 #include "backends/kokkos/space.hpp"
 #include "core/kernel/mask.hpp"
 #include "core/kernel/modifiers.hpp"

@@ -10,8 +10,8 @@
 #include <immintrin.h>
 #endif
 
+#include "backends/kokkos/element.hpp"
 #include "core/kernel/arguments.hpp"
-#include "core/kernel/convert.hpp"
 #include "core/kernel/lanes.hpp"
 
 namespace tessera::kokkos::vector::TESSERA_VECTOR_ISA {
@@ -112,14 +112,7 @@ struct VectorLanes {
 };
 static_assert(kernel::Lanes<VectorLanes>);
 
-// Element types in memory.
-struct Fp16 {
-  std::uint16_t bits;
-};
-struct Bf16 {
-  std::uint16_t bits;
-};
-
+// Elements of memory, to and from vectors. fp32 is float itself.
 TESSERA_FN Float8 load8(const float* p) { return load_as<Float8>(p); }
 TESSERA_FN Float8 load8(const Bf16* p) {
   return reinterpret_cast<Float8>(__builtin_convertvector(load_as<Half8>(p), Bits8) << 16);
@@ -129,7 +122,7 @@ TESSERA_FN Float8 load8(const Fp16* p) {
   return _mm256_cvtph_ps(load_as<__m128i>(p));
 #else
   Float8 v{};
-  for (int i = 0; i < 8; ++i) v[i] = kernel::fp16_to_float(p[i].bits);
+  for (int i = 0; i < 8; ++i) v[i] = p[i].load();
   return v;
 #endif
 }
@@ -138,8 +131,8 @@ TESSERA_FN Float8 load8(const std::uint8_t* p) {
 }
 
 TESSERA_FN float load1(const float* p) { return *p; }
-TESSERA_FN float load1(const Bf16* p) { return kernel::bf16_to_float(p->bits); }
-TESSERA_FN float load1(const Fp16* p) { return kernel::fp16_to_float(p->bits); }
+TESSERA_FN float load1(const Bf16* p) { return p->load(); }
+TESSERA_FN float load1(const Fp16* p) { return p->load(); }
 TESSERA_FN float load1(const std::uint8_t* p) { return static_cast<float>(*p); }
 
 // Round to nearest, ties to even; NaN stays NaN.
@@ -154,7 +147,7 @@ TESSERA_FN void store8(Fp16* p, Float8 v) {
 #if defined(__F16C__)
   store_as(p, _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 #else
-  for (int i = 0; i < 8; ++i) p[i].bits = kernel::float_to_fp16(v[i]);
+  for (int i = 0; i < 8; ++i) p[i].store(v[i]);
 #endif
 }
 

@@ -8,6 +8,8 @@
 #define TESSERA_TEXT(a) TESSERA_TEXT_(a)
 
 namespace isa = tessera::kokkos::vector::TESSERA_VECTOR_ISA;
+using tessera::kokkos::Bf16;
+using tessera::kokkos::Fp16;
 using tessera::kokkos::vector::Flavour;
 
 extern "C" const tessera::kokkos::vector::Unit TESSERA_PASTE(tessera_vector_,
@@ -15,6 +17,5 @@ extern "C" const tessera::kokkos::vector::Unit TESSERA_PASTE(tessera_vector_,
     TESSERA_TEXT(TESSERA_VECTOR_ISA),
     isa::kPanel,
     {{isa::forward_task<float, Flavour::Plain>, isa::forward_task<float, Flavour::General>},
-     {isa::forward_task<isa::Fp16, Flavour::Plain>, isa::forward_task<isa::Fp16, Flavour::General>},
-     {isa::forward_task<isa::Bf16, Flavour::Plain>,
-      isa::forward_task<isa::Bf16, Flavour::General>}}};
+     {isa::forward_task<Fp16, Flavour::Plain>, isa::forward_task<Fp16, Flavour::General>},
+     {isa::forward_task<Bf16, Flavour::Plain>, isa::forward_task<Bf16, Flavour::General>}}};

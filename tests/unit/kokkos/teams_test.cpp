@@ -31,7 +31,7 @@ std::vector<float> compute(const Options& options, Stream stream = {}) {
 
 template <int kWidth>
 std::vector<float> compute_with(const Options& options, int threads, int level) {
-  using Kernel = kokkos::generic::ForwardKernel<kokkos::generic::Fp32, kWidth>;
+  using Kernel = kokkos::generic::ForwardKernel<kokkos::Fp32, kWidth>;
   const SmallCall call;
   std::vector<float> out;
   const Args args = call.args(out);

@@ -1,12 +1,13 @@
 #pragma once
-// Element types in memory, to and from the fp32 that is computed in.
+// Element types in memory, to and from the fp32 that is computed in. The vector units include this:
+// every function is inlined, none may be left for another object to be linked with.
 
 #include <cstdint>
 
 #include "core/kernel/convert.hpp"
 #include "core/kernel/macros.hpp"
 
-namespace tessera::kokkos::generic {
+namespace tessera::kokkos {
 
 struct Fp32 {
   float value;
@@ -26,4 +27,4 @@ struct Bf16 {
   TESSERA_FN void store(float x) { bits = kernel::float_to_bf16(x); }
 };
 
-}  // namespace tessera::kokkos::generic
+}  // namespace tessera::kokkos
