@@ -68,6 +68,17 @@ Real add_bias(Real score, Real bias) {
   return sum < kLowest && score >= kLowest ? kLowest : sum;
 }
 
+// Calls `put(key, elements)` for the keys that may be seen.
+template <class Real, class Put>
+void for_each_key(const ConstTensor& t, const Sequence& s, std::int64_t head, Put put) {
+  std::vector<Real> line(static_cast<std::size_t>(t.extent.dim));
+  for (std::int64_t j = s.key_begin; j < s.key_end; ++j) {
+    convert(t.dtype, t.data, index_of(t.stride, s.batch, head, s.first_key + j, 0), t.stride.dim,
+            t.extent.dim, line.data());
+    put(j, line.data());
+  }
+}
+
 }  // namespace
 
 std::vector<RowRange> row_tiles(const Sequence& sequence) {
@@ -85,12 +96,8 @@ template <class Real>
 Panel<Real> pack_keys_transposed(const ConstTensor& t, const Sequence& s, std::int64_t head) {
   Panel<Real> panel;
   panel.resize(t.extent.dim, s.keys);
-  std::vector<Real> line(static_cast<std::size_t>(t.extent.dim));
-  for (std::int64_t j = s.key_begin; j < s.key_end; ++j) {
-    convert(t.dtype, t.data, index_of(t.stride, s.batch, head, s.first_key + j, 0), t.stride.dim,
-            t.extent.dim, line.data());
-    panel.set_column(j, line.data());
-  }
+  for_each_key<Real>(t, s, head,
+                     [&](std::int64_t key, const Real* line) { panel.set_column(key, line); });
   return panel;
 }
 
@@ -98,12 +105,8 @@ template <class Real>
 Panel<Real> pack_keys(const ConstTensor& t, const Sequence& s, std::int64_t head) {
   Panel<Real> panel;
   panel.resize(s.keys, t.extent.dim);
-  std::vector<Real> line(static_cast<std::size_t>(t.extent.dim));
-  for (std::int64_t j = s.key_begin; j < s.key_end; ++j) {
-    convert(t.dtype, t.data, index_of(t.stride, s.batch, head, s.first_key + j, 0), t.stride.dim,
-            t.extent.dim, line.data());
-    panel.set_row(j, line.data());
-  }
+  for_each_key<Real>(t, s, head,
+                     [&](std::int64_t key, const Real* line) { panel.set_row(key, line); });
   return panel;
 }
 
