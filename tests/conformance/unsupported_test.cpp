@@ -64,11 +64,11 @@ std::vector<Entry> table() {
   };
   for (const std::int64_t dim : {1, 4, 7, 12, 63, 65, 100, 257, 264, 320, 504, 520, 576, 1024}) {
     entries.push_back(
-        {"head dimension " + std::to_string(dim), "multiples of 8", [dim](Problem& p) {
+        {"head dimension " + std::to_string(dim), " of 8 from 8 to ", [dim](Problem& p) {
            set_dim(p, dim);
            set_dim_v(p, dim);
          }});
-    entries.push_back({"value's head dimension " + std::to_string(dim), "multiples of 8",
+    entries.push_back({"value's head dimension " + std::to_string(dim), " of 8 from 8 to ",
                        [dim](Problem& p) { set_dim_v(p, dim); }});
   }
   return entries;
