@@ -27,8 +27,8 @@ class Chooser {
   double magnitude() const { return 2 * kStep * static_cast<double>(bits_); }
 
   void write_keys(const Slot& key) const {
-    key.each([&](auto b, auto h, auto s, auto d) {
-      key.set(b, h, s, d, d < bits_ ? sign(s, d) : d == bits_ ? 1.0 : 0.0);
+    set_each(key, [&](auto, auto, auto s, auto d) {
+      return d < bits_ ? sign(s, d) : d == bits_ ? 1.0 : 0.0;
     });
   }
 
@@ -87,9 +87,7 @@ void expect_choice(Case c, Target target) {
   const Chooser chooser(c.dim, c.seq_k);
   ASSERT_TRUE(chooser.possible());
   chooser.write_keys(operands.key);
-  operands.value.each([&](auto b, auto h, auto s, auto d) {
-    operands.value.set(b, h, s, d, whole_number(h, s, d));
-  });
+  set_each(operands.value, [](auto, auto h, auto s, auto d) { return whole_number(h, s, d); });
   for (std::int64_t b = 0; b < c.batch; ++b) {
     for (std::int64_t h = 0; h < c.head_q; ++h) {
       for (std::int64_t row = 0; row < c.seq_q; ++row) {
@@ -194,9 +192,7 @@ TEST(Exact, GeneralKernelWithNeutralModifiers) {
     set_all(operands.bias, 0);
     set_all(operands.boolean_mask, 1);
     set_all(operands.sinks, -kInfinity);
-    operands.value.each([&](auto b, auto h, auto s, auto d) {
-      operands.value.set(b, h, s, d, whole_number(h, s, d));
-    });
+    set_each(operands.value, [](auto, auto h, auto s, auto d) { return whole_number(h, s, d); });
     for (std::int64_t row = 0; row < 130; ++row)
       chooser.choose(operands.query, 0, 0, row, 129 - row);
     on_each_kernel(operands, [&](const Kernel& kernel) {
@@ -214,9 +210,7 @@ TEST(Exact, GeneralKernelWithNeutralModifiers) {
 
 void show_keys(const Operands& operands, std::int64_t first) {
   set_all(operands.query, 0);
-  operands.value.each([&](auto b, auto h, auto s, auto d) {
-    operands.value.set(b, h, s, d, s - first == d ? 1.0 : 0.0);
-  });
+  set_each(operands.value, [&](auto, auto, auto s, auto d) { return s - first == d ? 1.0 : 0.0; });
 }
 
 // Head dimension of value: so many columns, or what a build for shorter heads has.
@@ -371,9 +365,9 @@ TEST(Exact, DropoutOfAPackedSegmentCountsInsideIt) {
   set_all(operands.query, 0);
   const std::vector<std::int64_t> begins_q{0, 33, 33};
   const std::vector<std::int64_t> begins_k{0, 40, 47};
-  operands.value.each([&](auto b, auto h, auto s, auto d) {
+  set_each(operands.value, [](auto, auto, auto s, auto d) {
     const std::int64_t begin = s >= 47 ? 47 : s >= 40 ? 40 : 0;
-    operands.value.set(b, h, s, d, s - begin == d ? 1.0 : 0.0);
+    return s - begin == d ? 1.0 : 0.0;
   });
   const auto dropout = reference::Dropout::make(c.dropout, c.seed, c.offset);
   on_each_kernel(operands, [&](const Kernel& kernel) {

@@ -19,8 +19,8 @@ TEST(Masks, BooleanRowsWithNothingVisible) {
                  .boolean_mask = true};
     expect_passes(c, [](Operands& o) {
       for (const std::int64_t row : {0, 1, 15, 16, 63, 64, 69}) {
-        set_rows(o.boolean_mask, 0, 0, row, row + 1, 0);
-        set_rows(o.boolean_mask, 1, 1, row, row + 1, 0);
+        set_row(o.boolean_mask, 0, 0, row, 0);
+        set_row(o.boolean_mask, 1, 1, row, 0);
       }
     });
     expect_passes(c, [](Operands& o) { set_all(o.boolean_mask, 0); });
@@ -37,9 +37,7 @@ TEST(Masks, BooleanTilesWithNothingVisible) {
                    .boolean_mask = true},
                   [&](Operands& o) {
                     set_all(o.boolean_mask, 0);
-                    for (std::int64_t row = 0; row < 33; ++row) {
-                      o.boolean_mask.set(0, 0, row, key, 255);
-                    }
+                    set_column(o.boolean_mask, 0, 0, key, 255);
                   });
   }
 }
@@ -56,13 +54,11 @@ TEST(Masks, MostNegativeFiniteBias) {
              .seq_k = 441,
              .bias = bias};
       expect_passes(c, [&](Operands& o) {  // over the first 128 keys of all rows
-        o.bias.each([&](auto b, auto h, auto s, auto d) {
-          if (d < 128) o.bias.set(b, h, s, d, low);
-        });
+        set_where(o.bias, low, [](auto, auto, auto, auto key) { return key < 128; });
       });
       c.lse = low > -1e5;                  // saturated otherwise: see LseOfScoresThatOverflowBase2
       expect_passes(c, [&](Operands& o) {  // whole rows: uniform but for fp16, where it is ordinary
-        for (const std::int64_t row : {0, 7, 63, 64}) set_rows(o.bias, 0, 0, row, row + 1, low);
+        for (const std::int64_t row : {0, 7, 63, 64}) set_row(o.bias, 0, 0, row, low);
       });
     }
   }
@@ -114,9 +110,8 @@ TEST(Masks, BiasOfMinusInfinityHides) {
                      .seq_k = 200,
                      .bias = bias},
                     [](Operands& o) {
-                      o.bias.each([&](auto b, auto h, auto s, auto d) {
-                        if (s % 5 == 0 || d < 70 || d % 3 == s % 3)
-                          o.bias.set(b, h, s, d, -kInfinity);
+                      set_where(o.bias, -kInfinity, [](auto, auto, auto row, auto key) {
+                        return row % 5 == 0 || key < 70 || key % 3 == row % 3;
                       });
                     });
     }
@@ -135,11 +130,9 @@ TEST(Masks, KeyPaddingAsBroadcastBias) {
                    .bias = Bias::input,
                    .bias_broadcast = kOverHead | kOverRow | by_stride},
                   [](Operands& o) {
-                    for (std::int64_t b = 0; b < 3; ++b) {
-                      for (std::int64_t d = 0; d < 127; ++d) {
-                        o.bias.set(b, 0, 0, d, d >= 40 * (b + 1) ? lowest(DType::bf16) : 0.0);
-                      }
-                    }
+                    set_each(o.bias, [](auto b, auto, auto, auto key) {
+                      return key >= 40 * (b + 1) ? lowest(DType::bf16) : 0.0;
+                    });
                   });
   }
 }
@@ -203,29 +196,16 @@ TEST(Masks, RangesAtTheirEdges) {
 }
 
 TEST(Masks, EachRangeAlone) {
-  const Mask causal = Mask::causal(Alignment::BottomRight);
-  for (const Mask mask : {Mask::none(), causal}) {
-    expect_passes({.label = "left_padding",
-                   .dtype = DType::bf16,
-                   .batch = 4,
-                   .seq_q = 70,
-                   .seq_k = 70,
-                   .mask = mask,
-                   .key_begin = {0, 1, 64, 70}});
-    expect_passes({.label = "right_padding",
-                   .dtype = DType::bf16,
-                   .batch = 4,
-                   .seq_q = 70,
-                   .seq_k = 70,
-                   .mask = mask,
-                   .key_end = {70, 69, 1, 0}});
-    expect_passes({.label = "query_end",
-                   .dtype = DType::bf16,
-                   .batch = 4,
-                   .seq_q = 70,
-                   .seq_k = 70,
-                   .mask = mask,
-                   .query_end = {70, 69, 1, 0}});
+  for (const Mask mask : {Mask::none(), Mask::causal(Alignment::BottomRight)}) {
+    for (Case c : {Case{.label = "left_padding", .key_begin = {0, 1, 64, 70}},
+                   Case{.label = "right_padding", .key_end = {70, 69, 1, 0}},
+                   Case{.label = "query_end", .query_end = {70, 69, 1, 0}}}) {
+      c.dtype = DType::bf16;
+      c.batch = 4;
+      c.seq_q = c.seq_k = 70;
+      c.mask = mask;
+      expect_passes(c);
+    }
   }
 }
 
@@ -242,21 +222,21 @@ TEST(Masks, SlidingWindowOver257) {
 }
 
 TEST(Modifiers, SoftcapComesBeforeBiasAndAlibi) {
+  const auto raise = [](Operands& o) { multiply_all(o.bias, 4); };
   for (const DType dtype : kTypes) {
-    const Case c{.label = "field_softcap_order",
-                 .dtype = dtype,
-                 .head_q = 2,
-                 .head_k = 2,
-                 .seq_q = 65,
-                 .seq_k = 127,
-                 .softcap = 1.5f,
-                 .distribution = Distribution::large};
-    Case with = c;
-    with.bias = Bias::fp32;
-    expect_passes(with, [](Operands& o) { multiply_all(o.bias, 4); });
-    with.mask = Mask::causal(Alignment::BottomRight);
-    with.alibi = Alibi::per_head;
-    expect_passes(with, [](Operands& o) { multiply_all(o.bias, 4); });
+    Case c{.label = "field_softcap_order",
+           .dtype = dtype,
+           .head_q = 2,
+           .head_k = 2,
+           .seq_q = 65,
+           .seq_k = 127,
+           .softcap = 1.5f,
+           .bias = Bias::fp32,
+           .distribution = Distribution::large};
+    expect_passes(c, raise);
+    c.mask = Mask::causal(Alignment::BottomRight);
+    c.alibi = Alibi::per_head;
+    expect_passes(c, raise);
   }
 }
 
@@ -278,30 +258,24 @@ TEST(Modifiers, AlibiTakesTheMasksDiagonal) {
          {Mask::none(), Mask::causal(Alignment::TopLeft), Mask::causal(Alignment::BottomRight),
           Mask::window(20, 20, Alignment::TopLeft)}) {
       for (const bool negative : {false, true}) {
-        expect_passes({.label = "alibi",
-                       .dtype = DType::fp32,
-                       .batch = 2,
-                       .head_q = 3,
-                       .head_k = 3,
-                       .seq_q = seq_q,
-                       .seq_k = 130,
-                       .mask = mask,
-                       .alibi = Alibi::per_batch,
-                       .negative_slopes = negative},
-                      steep);
-        expect_passes({.label = "alibi_ranges",
-                       .dtype = DType::bf16,
-                       .batch = 2,
-                       .head_q = 3,
-                       .head_k = 3,
-                       .seq_q = seq_q,
-                       .seq_k = 130,
-                       .mask = mask,
-                       .key_begin = {3, 0},
-                       .key_end = {100, 130},
-                       .query_end = {33, 20},
-                       .alibi = Alibi::per_head,
-                       .negative_slopes = negative});
+        Case c{.label = "alibi",
+               .dtype = DType::fp32,
+               .batch = 2,
+               .head_q = 3,
+               .head_k = 3,
+               .seq_q = seq_q,
+               .seq_k = 130,
+               .mask = mask,
+               .alibi = Alibi::per_batch,
+               .negative_slopes = negative};
+        expect_passes(c, steep);
+        c.label = "alibi_ranges";
+        c.dtype = DType::bf16;
+        c.key_begin = {3, 0};
+        c.key_end = {100, 130};
+        c.query_end = {33, 20};
+        c.alibi = Alibi::per_head;
+        expect_passes(c);
       }
     }
   }

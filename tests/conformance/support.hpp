@@ -55,15 +55,40 @@ inline void set_rows(const Slot& slot, std::int64_t batch, std::int64_t head, st
   }
 }
 
+/// Overwrites a row of one head.
+inline void set_row(const Slot& slot, std::int64_t batch, std::int64_t head, std::int64_t row,
+                    double number) {
+  set_rows(slot, batch, head, row, row + 1, number);
+}
+
+/// Overwrites a column of one head: of a mask or bias, what every row has for one key.
+inline void set_column(const Slot& slot, std::int64_t batch, std::int64_t head, std::int64_t column,
+                       double number) {
+  for (std::int64_t s = 0; s < slot.extent.seq; ++s) slot.set(batch, head, s, column, number);
+}
+
+/// Overwrites everything with `number(batch, head, seq, dim)`.
+template <class Number>
+void set_each(const Slot& slot, Number number) {
+  slot.each([&](auto b, auto h, auto s, auto d) { slot.set(b, h, s, d, number(b, h, s, d)); });
+}
+
+/// Overwrites the elements for which `where(batch, head, seq, dim)`.
+template <class Where>
+void set_where(const Slot& slot, double number, Where where) {
+  slot.each([&](auto b, auto h, auto s, auto d) {
+    if (where(b, h, s, d)) slot.set(b, h, s, d, number);
+  });
+}
+
 /// Overwrites everything.
 inline void set_all(const Slot& slot, double number) {
-  slot.each([&](auto b, auto h, auto s, auto d) { slot.set(b, h, s, d, number); });
+  set_each(slot, [&](auto...) { return number; });
 }
 
 /// Multiplies everything.
 inline void multiply_all(const Slot& slot, double factor) {
-  slot.each(
-      [&](auto b, auto h, auto s, auto d) { slot.set(b, h, s, d, factor * slot.get(b, h, s, d)); });
+  set_each(slot, [&](auto... at) { return factor * slot.get(at...); });
 }
 
 }  // namespace tessera::testing
