@@ -1,6 +1,8 @@
 #include "tests/unit/reference/sample.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "reference/fill.hpp"
 #include "reference/number.hpp"
@@ -14,13 +16,106 @@ namespace {
 
 std::int64_t elements(const Extents& e) { return e.batch * e.head * e.seq * e.dim; }
 
-void set_int32(ConstVector& vector, Sample& sample, std::vector<std::int64_t> values,
-               DType dtype = DType::int32) {
+// What a sample's operands measure: in memory, and as score modifiers see it.
+struct Shape {
+  std::int64_t batch = 0, rows = 0, keys = 0;               // of query and key in memory
+  std::int64_t segments = 0, longest_q = 0, longest_k = 0;  // batch entries and their lengths
+};
+
+Shape shape_of(const Traits& t) {
+  if (t.packed == 0) return {t.batch, t.seq_q, t.seq_k, t.batch, t.seq_q, t.seq_k};
+  // Lengths: seq_q, 0, 1, seq_q + 3 and seq_k, 2, 0, seq_k − 1.
+  return {1, 2 * t.seq_q + 4, 2 * t.seq_k + 1, 4, t.seq_q + 3, t.seq_k};
+}
+
+ConstVector integers(Sample& sample, DType dtype, const std::vector<std::int64_t>& values) {
   const auto size = static_cast<std::int64_t>(values.size());
   void* data = sample.allocate(size * size_of(dtype));
   for (std::int64_t i = 0; i < size; ++i)
     store(dtype, data, i, static_cast<double>(values[static_cast<std::size_t>(i)]));
-  vector = {data, dtype, size};
+  return {data, dtype, size};
+}
+
+void set_prefix_sums(Sample& sample, const Traits& t, const Shape& shape) {
+  const DType type = t.packed == 64 ? DType::int64 : DType::int32;
+  sample.args.cu_seqlens_q = integers(sample, type, {0, t.seq_q, t.seq_q, t.seq_q + 1, shape.rows});
+  sample.args.cu_seqlens_k =
+      integers(sample, type, {0, t.seq_k, t.seq_k + 2, t.seq_k + 2, shape.keys});
+}
+
+void set_tensors(Sample& sample, const Traits& t, const Shape& shape) {
+  const bool strided = t.transposed || t.packed != 0;
+  const Extents query{shape.batch, t.head_q, shape.rows, t.dim};
+  const Extents key{shape.batch, t.head_k, shape.keys, t.dim};
+  const Extents value{shape.batch, t.head_k, shape.keys, t.dim_v};
+  const Extents out{shape.batch, t.head_q, shape.rows, t.dim_v};
+  const Extents lse{shape.batch, t.head_q, shape.rows, 1};
+  sample.args.query = sample.random(t.dtype, query, strided, t.seed * 100 + 1);
+  sample.args.key = sample.random(t.dtype, key, strided, t.seed * 100 + 2);
+  sample.args.value = sample.random(t.dtype, value, t.transposed, t.seed * 100 + 3);
+  sample.args.out = sample.out = sample.random(t.dtype, out, t.transposed, 0);
+  sample.dout = sample.random(t.dtype, out, strided, t.seed * 100 + 4);
+  sample.args.lse = sample.lse = sample.random(DType::fp32, lse, false, 0);
+  sample.dlse = sample.random(DType::fp32, lse, false, t.seed * 100 + 5);
+}
+
+// Broadcasts by extent 1 or by stride 0; if by extent, it has a −∞.
+Tensor random_bias(Sample& sample, const Traits& t, const Shape& shape) {
+  const auto broadcast = [&](int bit, std::int64_t extent) {
+    return (t.bias & bit) != 0 ? std::int64_t{1} : extent;
+  };
+  Tensor bias = sample.random(t.bias_fp32 ? DType::fp32 : t.dtype,
+                              {broadcast(2, shape.segments), broadcast(4, t.head_q),
+                               broadcast(8, shape.longest_q), broadcast(16, shape.longest_k)},
+                              false, t.seed * 100 + 7);
+  if ((t.bias & 32) != 0) {
+    const Extents own = bias.extent;
+    bias.extent = {shape.segments, t.head_q, shape.longest_q, shape.longest_k};
+    if (own.batch == 1) bias.stride.batch = 0;
+    if (own.head == 1) bias.stride.head = 0;
+    if (own.seq == 1) bias.stride.seq = 0;
+    if (own.dim == 1) bias.stride.dim = 0;
+  } else if (elements(bias.extent) > 2) {
+    store(bias.dtype, bias.data, 1, -INFINITY);
+  }
+  return bias;
+}
+
+// Row 2 of the first head sees nothing.
+Tensor random_boolean_mask(Sample& sample, const Traits& t, const Shape& shape) {
+  const Extents extent{1, t.head_q, shape.longest_q, shape.longest_k};
+  const Tensor mask = Tensor::bhsd(sample.allocate(elements(extent)), DType::uint8, extent);
+  reference::fill_integers(mask, t.seed * 100 + 8, 0, 2);
+  for (std::int64_t j = 0; j < shape.longest_k; ++j)
+    store(DType::uint8, mask.data, 2 * shape.longest_k + j, 0);
+  return mask;
+}
+
+void set_modifiers(Sample& sample, const Traits& t, const Shape& shape) {
+  Args& args = sample.args;
+  if (t.scale != 0 || t.zero_scale) args.scale = static_cast<float>(t.scale);
+  args.softcap = static_cast<float>(t.softcap);
+  if (t.alibi != 0) {
+    args.alibi_slopes = sample.random(
+        DType::fp32, {t.alibi == 2 ? shape.segments : 1, t.head_q, 1, 1}, false, t.seed * 100 + 6);
+  }
+  if (t.bias != 0) args.bias = random_bias(sample, t, shape);
+  if (t.boolean_mask) args.boolean_mask = random_boolean_mask(sample, t, shape);
+  if (t.sinks)
+    args.sinks = sample.random(DType::fp32, {1, t.head_q, 1, 1}, false, t.seed * 100 + 9);
+}
+
+// Inside of what there is and beyond it.
+void set_ranges(Sample& sample, const Shape& shape) {
+  std::vector<std::int64_t> begin, end, rows_end;
+  for (std::int64_t i = 0; i < shape.segments; ++i) {
+    begin.push_back(i % 3);
+    end.push_back(i % 2 == 0 ? shape.longest_k + 5 : shape.longest_k - 2);
+    rows_end.push_back(i % 2 == 0 ? shape.longest_q - 1 : shape.longest_q + 7);
+  }
+  sample.args.key_begin = integers(sample, DType::int32, begin);
+  sample.args.key_end = integers(sample, DType::int32, end);
+  sample.args.query_end = integers(sample, DType::int32, rows_end);
 }
 
 }  // namespace
@@ -48,79 +143,11 @@ Tensor Sample::random(DType dtype, const Extents& e, bool transposed, std::uint6
 }
 
 Sample::Sample(const Traits& t) {
-  const bool packed = t.packed != 0;
-  const std::int64_t segments = packed ? 4 : t.batch;
-  std::int64_t rows = t.seq_q;
-  std::int64_t keys = t.seq_k;
-  std::int64_t batch = t.batch;
-  if (packed) {  // lengths: seq_q, 0, 1, seq_q + 3 and seq_k, 2, 0, seq_k − 1
-    batch = 1;
-    rows = 2 * t.seq_q + 4;
-    keys = 2 * t.seq_k + 1;
-    const DType type = t.packed == 64 ? DType::int64 : DType::int32;
-    set_int32(args.cu_seqlens_q, *this, {0, t.seq_q, t.seq_q, t.seq_q + 1, rows}, type);
-    set_int32(args.cu_seqlens_k, *this, {0, t.seq_k, t.seq_k + 2, t.seq_k + 2, keys}, type);
-  }
-  const std::int64_t longest_q = packed ? t.seq_q + 3 : rows;
-  const std::int64_t longest_k = packed ? t.seq_k : keys;
-  const bool strided = t.transposed || packed;
-  args.query = random(t.dtype, {batch, t.head_q, rows, t.dim}, strided, t.seed * 100 + 1);
-  args.key = random(t.dtype, {batch, t.head_k, keys, t.dim}, strided, t.seed * 100 + 2);
-  args.value = random(t.dtype, {batch, t.head_k, keys, t.dim_v}, t.transposed, t.seed * 100 + 3);
-  out = random(t.dtype, {batch, t.head_q, rows, t.dim_v}, t.transposed, 0);
-  dout = random(t.dtype, {batch, t.head_q, rows, t.dim_v}, strided, t.seed * 100 + 4);
-  lse = random(DType::fp32, {batch, t.head_q, rows, 1}, false, 0);
-  dlse = random(DType::fp32, {batch, t.head_q, rows, 1}, false, t.seed * 100 + 5);
-  args.out = out;
-  args.lse = lse;
-  if (t.scale != 0 || t.zero_scale) args.scale = static_cast<float>(t.scale);
-  args.softcap = static_cast<float>(t.softcap);
-  if (t.alibi != 0) {
-    args.alibi_slopes =
-        random(DType::fp32, {t.alibi == 2 ? segments : 1, t.head_q, 1, 1}, false, t.seed * 100 + 6);
-  }
-  if (t.bias != 0) {
-    const auto broadcast = [&](int bit, std::int64_t extent) {
-      return (t.bias & bit) != 0 ? std::int64_t{1} : extent;
-    };
-    Tensor bias = random(t.bias_fp32 ? DType::fp32 : t.dtype,
-                         {broadcast(2, segments), broadcast(4, t.head_q), broadcast(8, longest_q),
-                          broadcast(16, longest_k)},
-                         false, t.seed * 100 + 7);
-    if ((t.bias & 32) != 0) {
-      const Extents own = bias.extent;
-      bias.extent = {segments, t.head_q, longest_q, longest_k};
-      if (own.batch == 1) bias.stride.batch = 0;
-      if (own.head == 1) bias.stride.head = 0;
-      if (own.seq == 1) bias.stride.seq = 0;
-      if (own.dim == 1) bias.stride.dim = 0;
-    } else if (elements(bias.extent) > 2) {
-      store(bias.dtype, bias.data, 1, -INFINITY);
-    }
-    args.bias = bias;
-  }
-  if (t.boolean_mask) {
-    const Tensor mask{nullptr, DType::uint8, {1, t.head_q, longest_q, longest_k}, {}};
-    Tensor own = mask;
-    own.stride = bhsd_strides(own.extent);
-    own.data = allocate(elements(own.extent));
-    reference::fill_integers(own, t.seed * 100 + 8, 0, 2);
-    for (std::int64_t j = 0; j < longest_k; ++j)
-      store(DType::uint8, own.data, 2 * longest_k + j, 0);  // sees nothing
-    args.boolean_mask = own;
-  }
-  if (t.sinks) args.sinks = random(DType::fp32, {1, t.head_q, 1, 1}, false, t.seed * 100 + 9);
-  if (t.ranges) {
-    std::vector<std::int64_t> begin, end, rows_end;
-    for (std::int64_t i = 0; i < segments; ++i) {
-      begin.push_back(i % 3);
-      end.push_back(i % 2 == 0 ? longest_k + 5 : longest_k - 2);
-      rows_end.push_back(i % 2 == 0 ? longest_q - 1 : longest_q + 7);
-    }
-    set_int32(args.key_begin, *this, begin);
-    set_int32(args.key_end, *this, end);
-    set_int32(args.query_end, *this, rows_end);
-  }
+  const Shape shape = shape_of(t);
+  if (t.packed != 0) set_prefix_sums(*this, t, shape);
+  set_tensors(*this, t, shape);
+  set_modifiers(*this, t, shape);
+  if (t.ranges) set_ranges(*this, shape);
   args.seed = 0x123456789abcdef0u + t.seed;
   args.offset = 0xfedcba9876543210u;
   options.mask = t.mask;
@@ -248,99 +275,146 @@ bool kept(const Args& args, double probability, std::uint64_t head, std::uint64_
   return number >= static_cast<std::uint32_t>(std::lrint(probability * 65536));
 }
 
+// The batch entry or packed segment that a row in memory belongs to.
+struct Entry {
+  std::int64_t index = 0;                     // of ranges and score modifiers
+  std::int64_t first_row = 0, first_key = 0;  // in memory
+  std::int64_t length_k = 0;
+  std::int64_t key_begin = 0, key_end = 0, query_end = 0;
+  std::int64_t diagonal = 0;
+};
+
+Entry entry_of(const Sample& sample, std::int64_t batch, std::int64_t row) {
+  const Args& a = sample.args;
+  Entry e{.index = batch, .length_k = a.key.extent.seq};
+  std::int64_t length_q = a.query.extent.seq;
+  if (a.cu_seqlens_q.data != nullptr) {
+    e.index = 0;
+    while (e.index + 1 < a.cu_seqlens_q.size && integer(a.cu_seqlens_q, e.index + 1, 0) <= row)
+      ++e.index;
+    e.first_row = integer(a.cu_seqlens_q, e.index, 0);
+    e.first_key = integer(a.cu_seqlens_k, e.index, 0);
+    length_q = integer(a.cu_seqlens_q, e.index + 1, 0) - e.first_row;
+    e.length_k = integer(a.cu_seqlens_k, e.index + 1, 0) - e.first_key;
+  }
+  e.key_begin = integer(a.key_begin, e.index, 0);
+  e.key_end = std::min(integer(a.key_end, e.index, e.length_k), e.length_k);
+  e.query_end = std::min(integer(a.query_end, e.index, length_q), length_q);
+  if (sample.options.mask.alignment() != Alignment::TopLeft) e.diagonal = e.key_end - e.query_end;
+  return e;
+}
+
+// One row of one head.
+struct BruteRow {
+  const Sample& sample;
+  const Args& args = sample.args;
+  std::int64_t batch, head, row;  // in memory
+  Entry entry = entry_of(sample, batch, row);
+  std::int64_t i = row - entry.first_row;  // inside of the entry
+  std::int64_t head_k = head / (args.query.extent.head / args.key.extent.head);
+  long double scale = args.scale ? static_cast<long double>(*args.scale)
+                                 : 1 / std::sqrt(static_cast<long double>(args.query.extent.dim));
+
+  bool sees(std::int64_t j) const {
+    const Mask& mask = sample.options.mask;
+    if (i >= entry.query_end || j < entry.key_begin || j >= entry.key_end) return false;
+    if (mask.left() && j < i + entry.diagonal - *mask.left()) return false;
+    if (mask.right() && j > i + entry.diagonal + *mask.right()) return false;
+    return args.boolean_mask.data == nullptr || at(args.boolean_mask, entry.index, head, i, j) != 0;
+  }
+
+  // q·k, and beside it Σ|q||k|.
+  std::pair<long double, long double> product(std::int64_t j) const {
+    long double dot = 0, absolute = 0;
+    for (std::int64_t d = 0; d < args.query.extent.dim; ++d) {
+      const long double term =
+          static_cast<long double>(at(args.query, batch, head, row, d)) *
+          static_cast<long double>(at(args.key, batch, head_k, entry.first_key + j, d));
+      dot += term;
+      absolute += std::abs(term);
+    }
+    return {dot, absolute};
+  }
+
+  long double modified(long double dot, std::int64_t j) const {
+    long double s = dot * scale;
+    if (args.softcap > 0) s = args.softcap * std::tanh(s / args.softcap);
+    if (args.bias.data != nullptr) s += at(args.bias, entry.index, head, i, j);
+    if (args.alibi_slopes.data != nullptr) {
+      s -= at(args.alibi_slopes, entry.index, head, 0, 0) *
+           static_cast<long double>(std::abs(i + entry.diagonal - j));
+    }
+    return s;
+  }
+
+  // 1 or 0, divided by the probability of 1.
+  long double dropout(std::int64_t j) const {
+    const double probability = sample.options.dropout;
+    const long double threshold = std::nearbyint(probability * 65536);
+    const auto head_index = static_cast<std::uint64_t>(entry.index * args.query.extent.head + head);
+    return threshold < 65536 && kept(args, probability, head_index, static_cast<std::uint64_t>(i),
+                                     static_cast<std::uint64_t>(j))
+               ? 65536 / (65536 - threshold)
+               : 0;
+  }
+};
+
+// Of all keys of the entry; −∞ where nothing is seen.
+std::vector<long double> scores_of(const BruteRow& line, std::size_t r, BruteForward& result) {
+  std::vector<long double> score(static_cast<std::size_t>(line.entry.length_k), -INFINITY);
+  for (std::int64_t j = 0; j < line.entry.length_k; ++j) {
+    if (!line.sees(j)) continue;
+    const auto [dot, absolute] = line.product(j);
+    const long double s = line.modified(dot, j);
+    score[static_cast<std::size_t>(j)] = s;
+    if (s == -INFINITY) continue;
+    result.visible[r] = true;
+    result.score_magnitude[r] =
+        std::max(result.score_magnitude[r], std::abs(line.scale) * absolute);
+  }
+  return score;
+}
+
+void compute_row(const BruteRow& line, std::size_t r, BruteForward& result) {
+  const Args& a = line.args;
+  const std::vector<long double> score = scores_of(line, r, result);
+  long double sum = 0;
+  for (const long double s : score) sum += std::exp(s);
+  if (a.sinks.data != nullptr && line.i < line.entry.query_end)
+    sum += std::exp(static_cast<long double>(at(a.sinks, 0, line.head, 0, 0)));
+  result.lse[r] = sum > 0 ? std::log(sum) : -INFINITY;
+  const std::int64_t dim_v = a.value.extent.dim;
+  for (std::int64_t d = 0; d < dim_v; ++d) {
+    long double out = 0, absolute = 0;
+    for (std::int64_t j = 0; j < line.entry.length_k; ++j) {
+      const long double s = score[static_cast<std::size_t>(j)];
+      if (s == -INFINITY) continue;
+      const long double weight = std::exp(s) / sum * line.dropout(j);
+      const long double v = at(a.value, line.batch, line.head_k, line.entry.first_key + j, d);
+      out += weight * v;
+      absolute += weight * std::abs(v);
+    }
+    result.out[r * static_cast<std::size_t>(dim_v) + static_cast<std::size_t>(d)] = out;
+    result.magnitude[r] = std::max(result.magnitude[r], absolute);
+  }
+}
+
 }  // namespace
 
 BruteForward brute_forward(const Sample& sample) {
-  const Args& a = sample.args;
-  const Extents q = a.query.extent;
-  const std::int64_t keys_in_memory = a.key.extent.seq;
-  const std::int64_t dim_v = a.value.extent.dim;
+  const Extents q = sample.args.query.extent;
   const auto rows = static_cast<std::size_t>(q.batch * q.head * q.seq);
   BruteForward result;
-  result.out.assign(rows * static_cast<std::size_t>(dim_v), 0);
+  result.out.assign(rows * static_cast<std::size_t>(sample.args.value.extent.dim), 0);
   result.lse.assign(rows, -INFINITY);
   result.magnitude.assign(rows, 0);
   result.score_magnitude.assign(rows, 0);
   result.visible.assign(rows, false);
-  const long double scale =
-      a.scale ? static_cast<long double>(*a.scale) : 1 / std::sqrt(static_cast<long double>(q.dim));
-  const long double threshold = std::nearbyint(sample.options.dropout * 65536);
-  const long double keep_scale = threshold < 65536 ? 65536 / (65536 - threshold) : 0;
-  const Mask& mask = sample.options.mask;
-  const bool packed = a.cu_seqlens_q.data != nullptr;
-
   for (std::int64_t b = 0; b < q.batch; ++b) {
-    for (std::int64_t row = 0; row < q.seq; ++row) {
-      std::int64_t entry = b, first_row = 0, first_key = 0, length_q = q.seq,
-                   length_k = keys_in_memory;
-      if (packed) {
-        for (entry = 0;
-             entry + 1 < a.cu_seqlens_q.size && integer(a.cu_seqlens_q, entry + 1, 0) <= row;)
-          ++entry;
-        first_row = integer(a.cu_seqlens_q, entry, 0);
-        first_key = integer(a.cu_seqlens_k, entry, 0);
-        length_q = integer(a.cu_seqlens_q, entry + 1, 0) - first_row;
-        length_k = integer(a.cu_seqlens_k, entry + 1, 0) - first_key;
-      }
-      const std::int64_t key_begin = integer(a.key_begin, entry, 0);
-      const std::int64_t key_end = std::min(integer(a.key_end, entry, length_k), length_k);
-      const std::int64_t query_end = std::min(integer(a.query_end, entry, length_q), length_q);
-      const std::int64_t diagonal =
-          mask.alignment() == Alignment::TopLeft ? 0 : key_end - query_end;
-      const std::int64_t i = row - first_row;
-      for (std::int64_t h = 0; h < q.head; ++h) {
-        const std::int64_t hk = h / (q.head / a.key.extent.head);
-        const auto r = static_cast<std::size_t>((b * q.head + h) * q.seq + row);
-        std::vector<long double> score(static_cast<std::size_t>(length_k), -INFINITY);
-        for (std::int64_t j = 0; j < length_k; ++j) {
-          bool see = i < query_end && j >= key_begin && j < key_end;
-          if (mask.left() && j < i + diagonal - *mask.left()) see = false;
-          if (mask.right() && j > i + diagonal + *mask.right()) see = false;
-          if (a.boolean_mask.data != nullptr && at(a.boolean_mask, entry, h, i, j) == 0)
-            see = false;
-          if (!see) continue;
-          long double dot = 0, absolute = 0;
-          for (std::int64_t d = 0; d < q.dim; ++d) {
-            const long double product =
-                static_cast<long double>(at(a.query, b, h, row, d)) *
-                static_cast<long double>(at(a.key, b, hk, first_key + j, d));
-            dot += product;
-            absolute += std::abs(product);
-          }
-          long double s = dot * scale;
-          if (a.softcap > 0) s = a.softcap * std::tanh(s / a.softcap);
-          if (a.bias.data != nullptr) s += at(a.bias, entry, h, i, j);
-          if (a.alibi_slopes.data != nullptr) {
-            s -= at(a.alibi_slopes, entry, h, 0, 0) *
-                 static_cast<long double>(std::abs(i + diagonal - j));
-          }
-          score[static_cast<std::size_t>(j)] = s;
-          if (s == -INFINITY) continue;
-          result.visible[r] = true;
-          result.score_magnitude[r] =
-              std::max(result.score_magnitude[r], std::abs(scale) * absolute);
-        }
-        long double sum = 0;
-        for (const long double s : score) sum += std::exp(s);
-        if (a.sinks.data != nullptr && i < query_end)
-          sum += std::exp(static_cast<long double>(at(a.sinks, 0, h, 0, 0)));
-        result.lse[r] = sum > 0 ? std::log(sum) : -INFINITY;
-        for (std::int64_t d = 0; d < dim_v; ++d) {
-          long double out = 0, absolute = 0;
-          for (std::int64_t j = 0; j < length_k; ++j) {
-            if (score[static_cast<std::size_t>(j)] == -INFINITY) continue;
-            long double weight = std::exp(score[static_cast<std::size_t>(j)]) / sum * keep_scale;
-            if (!kept(a, sample.options.dropout, static_cast<std::uint64_t>(entry * q.head + h),
-                      static_cast<std::uint64_t>(i), static_cast<std::uint64_t>(j))) {
-              weight = 0;
-            }
-            const long double v = at(a.value, b, hk, first_key + j, d);
-            out += weight * v;
-            absolute += weight * std::abs(v);
-          }
-          result.out[r * static_cast<std::size_t>(dim_v) + static_cast<std::size_t>(d)] = out;
-          result.magnitude[r] = std::max(result.magnitude[r], absolute);
-        }
+    for (std::int64_t h = 0; h < q.head; ++h) {
+      for (std::int64_t row = 0; row < q.seq; ++row) {
+        compute_row({.sample = sample, .batch = b, .head = h, .row = row},
+                    static_cast<std::size_t>((b * q.head + h) * q.seq + row), result);
       }
     }
   }
