@@ -67,15 +67,15 @@ TEST(Buffer, RefusesDevicesThatAreNotThere) {
 }
 
 TEST(Buffer, FailsForMoreMemoryThanThereIs) {
-  EXPECT_EQ(thrown_by([] { Buffer(std::numeric_limits<std::size_t>::max() / 2); }).kind,
+  EXPECT_EQ(thrown_by([] { Buffer{std::numeric_limits<std::size_t>::max() / 2}; }).kind,
             Thrown::Kind::DeviceError);
-  EXPECT_EQ(thrown_by([] { Buffer(std::numeric_limits<std::size_t>::max()); }).kind,
+  EXPECT_EQ(thrown_by([] { Buffer{std::numeric_limits<std::size_t>::max()}; }).kind,
             Thrown::Kind::DeviceError);
 }
 
 // A number without a unit says nothing; what else there is to say is the device's.
 TEST(Buffer, FailsInBytes) {
-  const Thrown thrown = thrown_by([] { Buffer(std::numeric_limits<std::size_t>::max() / 2); });
+  const Thrown thrown = thrown_by([] { Buffer{std::numeric_limits<std::size_t>::max() / 2}; });
   ASSERT_FALSE(thrown.text.empty());
   EXPECT_FALSE(std::isdigit(static_cast<unsigned char>(thrown.text.back())) != 0) << thrown.text;
   if (thrown.text.find("the host has") != std::string::npos) {
