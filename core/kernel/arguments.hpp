@@ -107,4 +107,36 @@ struct ForwardArguments {
   }
 };
 
+// The gradient of a score modifier: its own shape, of which each extent is the problem's or 1, and
+// then summed over that axis.
+struct ScoreGradient {
+  void* data = nullptr;
+  Index batch = 0;  // strides in elements
+  Index head = 0;
+  Index row = 0;
+  Index column = 0;
+  bool each_batch = false;  // is the extent the problem's?
+  bool each_head = false;
+  bool each_row = false;
+  bool each_column = false;
+};
+
+// With P the weights, M what dropout multiplies them with (0 or keep_scale()), D = rowsum(dO∘O):
+//
+//     dV = (P∘M)ᵀ·dO      dS = P∘((dO·Vᵀ)∘M − D + dlse)      dbias = dS
+//     dX = dS∘cap′        dQ = scale·dX·K     dK = scale·dXᵀ·Q     dsink = Σ P_sink·(dlse − D)
+struct BackwardArguments {
+  // out and lse: what forward gave, read only. Both null: they must be computed; out alone null:
+  // likewise, lse stands.
+  ForwardArguments forward;
+  Operand<const void> dout;   // like out, any strides
+  Operand<const float> dlse;  // like lse; null: 0
+  Operand<void> dq;           // like query
+  Operand<void> dk;           // like key
+  Operand<void> dv;           // like value
+  ScoreGradient dbias;        // of the bias's type; null: not wanted
+  float* dsink = nullptr;     // [head_q]; null: not wanted
+  Index dsink_head = 0;
+};
+
 }  // namespace tessera::kernel

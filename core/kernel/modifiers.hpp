@@ -117,6 +117,15 @@ TESSERA_FN typename L::Value scale_and_cap(const ScoreModifiers& m, typename L::
   return L::broadcast(m.softcap) * tanh<L>(scaled);
 }
 
+// Derivative of the capped score by the scaled one: 1 − tanh²; 1 without a cap.
+template <class L>
+TESSERA_FN typename L::Value cap_slope(const ScoreModifiers& m, typename L::Value product) {
+  const auto one = L::broadcast(1.0f);
+  if (m.softcap == 0) return one;
+  const auto t = tanh<L>(product * L::broadcast(m.scale));
+  return (one - t) * (one + t);
+}
+
 // `distance` as the function of that name gives it.
 template <class L>
 TESSERA_FN typename L::Value add_alibi(typename L::Value score, float slope,
