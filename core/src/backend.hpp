@@ -59,5 +59,7 @@ std::vector<Candidate> candidates(const Problem& problem);
 /// DeviceError.
 void launch(const Candidate& candidate, const Problem& problem,
             const kernel::ForwardArguments& arguments, void* workspace, const Stream& stream);
+void launch(const Candidate& candidate, const Problem& problem,
+            const kernel::BackwardArguments& arguments, void* workspace, const Stream& stream);
 
 }  // namespace tessera::backend

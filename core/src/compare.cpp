@@ -29,11 +29,14 @@ void check_dtype(const char* name, DType is, DType planned) {
 void check_spec(const char* name, const void* data, const TensorSpec& is,
                 const TensorSpec& planned) {
   check_dtype(name, is.dtype, planned.dtype);
+  // Strides of wrong extents are wrong too, and say less.
   for (const Axis& axis : kAxes) {
     if (is.extent.*axis.extent != planned.extent.*axis.extent) {
       check_number(name, concat(".extent.", axis.name).c_str(), is.extent.*axis.extent,
                    planned.extent.*axis.extent);
     }
+  }
+  for (const Axis& axis : kAxes) {
     const bool used = is.extent.*axis.extent > 1;
     if (used && is.stride.*axis.stride != planned.stride.*axis.stride) {
       check_number(name, concat(".stride.", axis.name).c_str(), is.stride.*axis.stride,
@@ -59,8 +62,17 @@ void validate_same(const Problem& planned, const Problem& posed, const Args& arg
   for (const RequiredInput& input : kRequiredInputs) {
     check_spec(input.name, (args.*input.tensor).data, posed.*input.spec, planned.*input.spec);
   }
-  check_spec("out", args.out.data, posed.out, planned.out);
-  check_optional("lse", args.lse.data, posed.lse, planned.lse);
+  for (const Result& result : kResults) {
+    check_optional(result.name, (args.*result.tensor).data, posed.*result.spec,
+                   planned.*result.spec);
+  }
+  for (const OptionalInput& input : kGradientInputs) {
+    check_optional(input.name, (args.*input.tensor).data, posed.*input.spec, planned.*input.spec);
+  }
+  for (const Gradient& gradient : kGradients) {
+    check_optional(gradient.name, (args.*gradient.tensor).data, posed.*gradient.spec,
+                   planned.*gradient.spec);
+  }
   for (const OptionalInput& input : kOptionalInputs) {
     check_optional(input.name, (args.*input.tensor).data, posed.*input.spec, planned.*input.spec);
   }

@@ -30,8 +30,22 @@ Problem describe(const Args& args, const Options& options, Operation operation) 
   problem.options = options;
   for (const auto& input : detail::kRequiredInputs)
     problem.*input.spec = spec_of(args.*input.tensor);
-  problem.out = spec_of(args.out);
-  if (args.lse.data != nullptr) problem.lse = spec_of(args.lse);
+  const auto describe_if_given = [&](const auto& operand) {
+    const ConstTensor tensor = args.*operand.tensor;
+    if (tensor.data != nullptr) problem.*operand.spec = spec_of(tensor);
+  };
+  if (operation == Operation::backward) {
+    for (const auto& result : detail::kResults) describe_if_given(result);
+    problem.dout = spec_of(args.dout);
+    describe_if_given(detail::kGradientInputs[1]);
+    for (const auto& gradient : detail::kGradients) {
+      if (gradient.required) problem.*gradient.spec = spec_of(args.*gradient.tensor);
+      if (!gradient.required) describe_if_given(gradient);
+    }
+  } else {
+    problem.out = spec_of(args.out);
+    if (args.lse.data != nullptr) problem.lse = spec_of(args.lse);
+  }
   for (const auto& input : detail::kOptionalInputs) {
     if ((args.*input.tensor).data != nullptr) problem.*input.spec = spec_of(args.*input.tensor);
   }

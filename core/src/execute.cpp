@@ -25,16 +25,22 @@ void synchronize_after(const Plan::Impl& impl, const Stream& stream) {
 
 void check_and_launch(const Plan::Impl& impl, const Args& args, const Stream& stream) {
   const Problem& problem = impl.problem;
-  detail::validate_pointers_and_values(args);
+  detail::validate_pointers_and_values(args, problem.operation);
   detail::validate_same(problem, describe(args, problem.options, problem.operation), args);
   detail::validate_workspace(args.workspace, impl.chosen.workspace);
-  detail::validate_disjoint(args);
+  detail::validate_disjoint(args, problem.operation);
   detail::check_device("stream.device", stream.device());
   if (backend::host_reads_device_memory() || detail::check_values()) {
     detail::validate_indices(args, problem, stream);
   }
-  if (impl.no_rows) return;
-  backend::launch(impl.chosen, problem, detail::lower(problem, args), args.workspace.data, stream);
+  if (impl.nothing) return;
+  if (problem.operation == Operation::backward) {
+    backend::launch(impl.chosen, problem, detail::lower_backward(problem, args),
+                    args.workspace.data, stream);
+  } else {
+    backend::launch(impl.chosen, problem, detail::lower_forward(problem, args), args.workspace.data,
+                    stream);
+  }
   if (detail::sync_launches()) synchronize_after(impl, stream);
 }
 
@@ -52,10 +58,27 @@ void execute(const Plan& plan, const Args& args, Stream stream) {
   }
 }
 
-void forward(const Args& args, const Options& options, Stream stream) {
+namespace {
+
+void plan_and_execute(Operation operation, const Args& args, const Options& options,
+                      const Stream& stream) {
   // Before planning, so that an absent query is called that, and not a wrong extent.
-  detail::validate_pointers_and_values(args);
-  execute(plan(describe(args, options)), args, stream);
+  detail::validate_pointers_and_values(args, operation);
+  execute(plan(describe(args, options, operation)), args, stream);
+}
+
+}  // namespace
+
+void forward(const Args& args, const Options& options, Stream stream) {
+  plan_and_execute(Operation::forward, args, options, stream);
+}
+
+void decode(const Args& args, const Options& options, Stream stream) {
+  plan_and_execute(Operation::decode, args, options, stream);
+}
+
+void backward(const Args& args, const Options& options, Stream stream) {
+  plan_and_execute(Operation::backward, args, options, stream);
 }
 
 }  // namespace tessera

@@ -43,7 +43,7 @@ kernel::Indices indices(const ConstVector& v) {
 
 }  // namespace
 
-kernel::ForwardArguments lower(const Problem& p, const Args& args) {
+kernel::ForwardArguments lower_forward(const Problem& p, const Args& args) {
   kernel::ForwardArguments k;
   k.query = operand(args.query.data, args.query);
   k.key = operand(args.key.data, args.key);
@@ -89,6 +89,33 @@ kernel::ForwardArguments lower(const Problem& p, const Args& args) {
                .offset = args.offset,
                .seed_device = args.seed_device,
                .offset_device = args.offset_device};
+  return k;
+}
+
+kernel::BackwardArguments lower_backward(const Problem& p, const Args& args) {
+  kernel::BackwardArguments k;
+  k.forward = lower_forward(p, args);
+  k.dout = operand(args.dout.data, args.dout);
+  k.dlse = operand(static_cast<const float*>(args.dlse.data), args.dlse);
+  k.dq = operand(args.dq.data, args.dq);
+  k.dk = operand(args.dk.data, args.dk);
+  k.dv = operand(args.dv.data, args.dv);
+  if (p.dbias) {
+    const kernel::ScoreOperand strides = score_operand(args.dbias);
+    const Sizes sizes = sizes_of(p);
+    const Extents& e = p.dbias->extent;
+    k.dbias = {.data = args.dbias.data,
+               .batch = strides.batch,
+               .head = strides.head,
+               .row = strides.row,
+               .column = strides.column,
+               .each_batch = e.batch == sizes.batch,
+               .each_head = e.head == p.query.extent.head,
+               .each_row = e.seq == sizes.seq_q,
+               .each_column = e.dim == sizes.seq_k};
+  }
+  k.dsink = static_cast<float*>(args.dsink.data);
+  k.dsink_head = step(args.dsink.extent.head, args.dsink.stride.head);
   return k;
 }
 

@@ -31,6 +31,33 @@ inline constexpr std::array<OptionalInput, 4> kOptionalInputs{
      {"boolean_mask", &Args::boolean_mask, &Problem::boolean_mask},
      {"sinks", &Args::sinks, &Problem::sinks}}};
 
+// What forward gave to backward: read by it, and computed again if absent.
+struct Result {
+  const char* name;
+  Tensor Args::* tensor;
+  std::optional<TensorSpec> Problem::* spec;
+};
+inline constexpr std::array<Result, 2> kResults{
+    {{"out", &Args::out, &Problem::out}, {"lse", &Args::lse, &Problem::lse}}};
+
+// Inputs of backward alone.
+inline constexpr std::array<OptionalInput, 2> kGradientInputs{
+    {{"dout", &Args::dout, &Problem::dout}, {"dlse", &Args::dlse, &Problem::dlse}}};
+
+// Outputs of backward.
+struct Gradient {
+  const char* name;
+  Tensor Args::* tensor;
+  std::optional<TensorSpec> Problem::* spec;
+  bool required;
+};
+inline constexpr std::array<Gradient, 5> kGradients{
+    {{"dq", &Args::dq, &Problem::dq, true},
+     {"dk", &Args::dk, &Problem::dk, true},
+     {"dv", &Args::dv, &Problem::dv, true},
+     {"dbias", &Args::dbias, &Problem::dbias, false},
+     {"dsink", &Args::dsink, &Problem::dsink, false}}};
+
 struct RangeVector {
   const char* name;
   ConstVector Args::* vector;
@@ -55,9 +82,20 @@ constexpr Sizes sizes_of(const Problem& p) {
           longest(p.options.max_seq_k, p.key.extent.seq)};
 }
 
-// Are there no rows to fill? Then nothing is launched. (Without keys there are: they are filled
-// with 0 or the sink.)
-constexpr bool has_no_rows(const Problem& p) {
+// Is there nothing to write? Then nothing is launched. (Forward without keys has something: rows
+// are filled with 0 or the sink. Backward without rows has: keys get 0.)
+constexpr bool has_no_output(const Problem& p) {
+  const auto empty = [](const std::optional<TensorSpec>& spec) {
+    if (!spec) return true;
+    const Extents& e = spec->extent;
+    return e.batch == 0 || e.head == 0 || e.seq == 0 || e.dim == 0;
+  };
+  if (p.operation == Operation::backward) {
+    for (const Gradient& gradient : kGradients) {
+      if (!empty(p.*gradient.spec)) return false;
+    }
+    return true;
+  }
   const Extents& q = p.query.extent;
   return q.batch == 0 || q.head == 0 || q.seq == 0 || (p.packed && p.packed->segments == 0);
 }

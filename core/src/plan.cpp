@@ -43,16 +43,17 @@ bool is_called(std::string_view name, std::string_view wanted) {
     reasons += concat(reasons.empty() ? "" : "; ", candidate.kernel, ": ", candidate.rejected);
   }
   if (!forced.empty()) reasons += concat(" (TESSERA_KERNEL=", forced, " leaves no other)");
-  detail::decline(reasons.empty() ? "this build has no forward kernel" : reasons);
+  detail::decline(reasons.empty() ? "this build has no kernel for it" : reasons);
 }
 
 Plan make_plan(const Problem& problem) {
   detail::validate(problem);
   auto impl = std::make_shared<Plan::Impl>();
   impl->problem = problem;
-  if (detail::has_no_rows(problem)) {
-    impl->no_rows = true;
-    impl->chosen.kernel = "forward.empty";
+  if (detail::has_no_output(problem)) {
+    impl->nothing = true;
+    impl->chosen.kernel =
+        problem.operation == Operation::backward ? "backward.empty" : "forward.empty";
     return PlanAccess::make(std::move(impl));
   }
   std::vector<Candidate> candidates = backend::candidates(problem);
@@ -91,7 +92,7 @@ std::string Plan::describe() const {
   const Candidate& c = impl_->chosen;
   std::string text =
       concat("problem    ", detail::summary(impl_->problem), "\nkernel     ", c.kernel, "\n");
-  if (impl_->no_rows) return text + "why        there are no rows to fill: nothing is launched\n";
+  if (impl_->nothing) return text + "why        there is nothing to write: nothing is launched\n";
   const Problem& p = impl_->problem;
   text += concat("tile       ", c.tile_q, " queries x ", c.tile_k, " keys; head dimension ",
                  p.query.extent.dim, " in ", c.head_dim, ", of value ", p.value.extent.dim, " in ",
@@ -143,14 +144,19 @@ std::uint32_t dropout_threshold(double probability) noexcept {
 }
 
 std::string summary(const Problem& p) {
+  const auto name_of = [](Operation operation) {
+    return operation == Operation::forward    ? "forward"
+           : operation == Operation::backward ? "backward"
+                                              : "decode";
+  };
   const auto edge = [](std::optional<std::int64_t> e) {
     return e ? concat(*e) : std::string("unbounded");
   };
   const auto alignment = [](const Mask& mask) {
     return mask.alignment() == Alignment::TopLeft ? "top-left" : "bottom-right";
   };
-  std::string text = concat("forward ", p.query.dtype, ", query ", p.query.extent, ", key ",
-                            p.key.extent, ", dim_v ", p.value.extent.dim);
+  std::string text = concat(name_of(p.operation), " ", p.query.dtype, ", query ", p.query.extent,
+                            ", key ", p.key.extent, ", dim_v ", p.value.extent.dim);
   const Mask& mask = p.options.mask;
   if (mask.bounded()) {
     text += !mask.left() && mask.right() == 0
@@ -160,8 +166,9 @@ std::string summary(const Problem& p) {
   }
   if (p.packed) {
     const Sizes sizes = sizes_of(p);
-    text += concat(", packed ", p.packed->segments, " segments of at most ", sizes.seq_q, " x ",
-                   sizes.seq_k);
+    text +=
+        concat(", packed ", p.packed->segments, p.packed->segments == 1 ? " segment" : " segments",
+               " of at most ", sizes.seq_q, " x ", sizes.seq_k);
   }
   const auto add = [&text](bool given, std::string_view name) {
     if (given) text += concat(", ", name);
@@ -170,7 +177,14 @@ std::string summary(const Problem& p) {
   for (const OptionalInput& input : kOptionalInputs) add((p.*input.spec).has_value(), input.name);
   add(p.softcap, "softcap");
   add(p.options.dropout > 0, "dropout");
-  add(p.lse.has_value(), "lse");
+  if (p.operation == Operation::backward) {
+    add(!p.out.has_value(), p.lse ? "out recomputed" : "out and lse recomputed");
+    add(p.dlse.has_value(), "dlse");
+    add(p.dbias.has_value(), "dbias");
+    add(p.dsink.has_value(), "dsink");
+  } else {
+    add(p.lse.has_value(), "lse");
+  }
   return text;
 }
 

@@ -19,7 +19,7 @@ struct Plan::Impl {
   std::vector<backend::Candidate>
       passed_over{};     // before `chosen` in the backend's order, each with its reason
   std::string forced{};  // value of TESSERA_KERNEL, if it was set
-  bool no_rows = false;  // nothing to fill: nothing is launched
+  bool nothing = false;  // nothing to write: nothing is launched
 };
 
 // The only way into a Plan from outside its class.
@@ -37,7 +37,8 @@ std::uint32_t dropout_threshold(double probability) noexcept;
 std::string summary(const Problem& problem);
 
 // The kernel's view of arguments that pose `problem`.
-kernel::ForwardArguments lower(const Problem& problem, const Args& args);
+kernel::ForwardArguments lower_forward(const Problem& problem, const Args& args);
+kernel::BackwardArguments lower_backward(const Problem& problem, const Args& args);
 
 }  // namespace detail
 }  // namespace tessera

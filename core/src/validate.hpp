@@ -15,9 +15,9 @@ void validate(const Problem& problem);
 
 // validate_args.cpp: what a Problem does not hold: null and misaligned pointers, scale and softcap,
 // sizes of vectors.
-void validate_pointers_and_values(const Args& args);
+void validate_pointers_and_values(const Args& args, Operation operation);
 // The outputs and the workspace share no byte with one another or with what is read.
-void validate_disjoint(const Args& args);
+void validate_disjoint(const Args& args, Operation operation);
 void validate_workspace(const Workspace& workspace, std::size_t needed);
 
 // compare.cpp: do the arguments pose the problem that the plan was made for? Strides of axes with

@@ -118,13 +118,20 @@ Named block(const char* name, const void* data, std::int64_t count, DType dtype)
 
 }  // namespace
 
-void validate_pointers_and_values(const Args& args) {
+void validate_pointers_and_values(const Args& args, Operation operation) {
+  const bool backward = operation == Operation::backward;
   for (const RequiredInput& input : kRequiredInputs)
     check_data(input.name, args.*input.tensor, false);
-  check_data("out", args.out, false);
+  check_data("out", args.out, backward);
   check_data("lse", args.lse, true);
   for (const OptionalInput& input : kOptionalInputs)
     check_data(input.name, args.*input.tensor, true);
+  if (backward) {
+    check_data("dout", args.dout, false);
+    check_data("dlse", args.dlse, true);
+    for (const Gradient& gradient : kGradients)
+      check_data(gradient.name, args.*gradient.tensor, !gradient.required);
+  }
   check_ranges(args);
   check_cu_seqlens(args);
   if (args.scale && !std::isfinite(*args.scale))
@@ -160,15 +167,24 @@ void validate_workspace(const Workspace& workspace, std::size_t needed) {
   }
 }
 
-void validate_disjoint(const Args& args) {
-  const std::array<Named, 3> written{
-      named("out", args.out), named("lse", args.lse),
-      block("workspace", args.workspace.data, static_cast<std::int64_t>(args.workspace.size),
-            DType::uint8)};
+void validate_disjoint(const Args& args, Operation operation) {
+  const bool backward = operation == Operation::backward;
+  std::array<Named, 8> written{};
+  std::size_t count = 0;
+  if (backward) {
+    for (const Gradient& gradient : kGradients)
+      written[count++] = named(gradient.name, args.*gradient.tensor);
+  } else {
+    for (const Result& result : kResults)
+      written[count++] = named(result.name, args.*result.tensor);
+  }
+  written[count++] = block("workspace", args.workspace.data,
+                           static_cast<std::int64_t>(args.workspace.size), DType::uint8);
   const auto vector = [](const char* name, const ConstVector& v) {
     return block(name, v.data, v.size, v.dtype);
   };
-  const std::array<Named, 14> read{named("query", args.query),
+  const ConstTensor absent{};
+  const std::array<Named, 18> read{named("query", args.query),
                                    named("key", args.key),
                                    named("value", args.value),
                                    named("alibi_slopes", args.alibi_slopes),
@@ -180,6 +196,10 @@ void validate_disjoint(const Args& args) {
                                    vector("query_end", args.query_end),
                                    vector("cu_seqlens_q", args.cu_seqlens_q),
                                    vector("cu_seqlens_k", args.cu_seqlens_k),
+                                   named("out", backward ? args.out : absent),
+                                   named("lse", backward ? args.lse : absent),
+                                   named("dout", backward ? args.dout : absent),
+                                   named("dlse", backward ? args.dlse : absent),
                                    block("seed_device", args.seed_device, 1, DType::int64),
                                    block("offset_device", args.offset_device, 1, DType::int64)};
   const auto check = [](const Named& output, const Named& other) {
@@ -187,7 +207,7 @@ void validate_disjoint(const Args& args) {
     refuse(output.name, concat("at ", output.data),
            concat("must not overlap ", other.name, ", which begins at ", other.data));
   };
-  for (std::size_t i = 0; i < written.size(); ++i) {
+  for (std::size_t i = 0; i < count; ++i) {
     if (written[i].data == nullptr) continue;
     for (const Named& input : read) check(written[i], input);
     for (std::size_t j = 0; j < i; ++j) check(written[i], written[j]);

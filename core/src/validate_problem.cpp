@@ -1,16 +1,12 @@
-#include <bit>
-#include <cmath>
+#include <algorithm>
 
-#include "core/src/layout.hpp"
+#include "core/src/check_spec.hpp"
 #include "core/src/operands.hpp"
 #include "core/src/text.hpp"
 #include "core/src/validate.hpp"
 
 namespace tessera::detail {
 namespace {
-
-// Score: bias and boolean mask, whose last stride may be 0.
-enum class Access { Read, Score, Write };
 
 void check_enumerators(const Problem& p) {
   const auto check = [](std::string_view name, auto value, auto last, std::string_view allowed) {
@@ -27,103 +23,11 @@ void check_enumerators(const Problem& p) {
 
 // What this version does not compute at all; the rules for its operands are not known yet.
 void check_scope(const Problem& p) {
-  if (p.operation == Operation::backward) {
-    decline(
-        "this version computes no gradients: Operation::forward works, and its lse is what a "
-        "backward pass needs");
-  }
-  if (p.operation == Operation::decode) {
-    decline(
-        "this version has no decode: Operation::forward works for any query.extent.seq, 1 "
-        "included");
-  }
   if (p.paged) {
     decline(
         "this version reads no paged key and value: contiguous ones of any strides work, also "
         "packed by cu_seqlens_k");
   }
-}
-
-void check_extents(const char* name, const TensorSpec& spec) {
-  for (const Axis& axis : kAxes) {
-    const std::int64_t extent = spec.extent.*axis.extent;
-    if (extent < 0)
-      refuse(concat(name, ".extent.", axis.name), concat(extent), "must be at least 0");
-  }
-  if (!element_count(spec.extent)) {
-    refuse(concat(name, ".extent"), concat(spec.extent), "must hold fewer than 2^63 elements");
-  }
-}
-
-// Once the extents are known to be right: strides of wrong extents are wrong too, and say less.
-void check_strides(const char* name, const TensorSpec& spec, Access access) {
-  for (const Axis& axis : kAxes) {
-    const std::int64_t stride = spec.stride.*axis.stride;
-    if (spec.extent.*axis.extent > 1 && stride < 0) {
-      refuse(concat(name, ".stride.", axis.name), concat(stride),
-             "must be at least 0: reversed axes are not supported");
-    }
-  }
-  if (spec.extent.dim > 1 && spec.stride.dim != 1 &&
-      !(access == Access::Score && spec.stride.dim == 0)) {
-    refuse(concat(name, ".stride.dim"), concat(spec.stride.dim),
-           access == Access::Score ? "must be 1, or 0 to broadcast"
-                                   : "must be 1: elements of a row are neighbours");
-  }
-  if (!byte_span(spec.dtype, spec.extent, spec.stride)) {
-    refuse(
-        concat(name, ".stride"), concat(spec.stride),
-        concat("must keep the last element of ", spec.extent, " within 2^63 bytes of the first"));
-  }
-  if (access == Access::Write && may_overlap_itself(spec.extent, spec.stride)) {
-    refuse(
-        concat(name, ".stride"), concat(spec.stride),
-        concat("must give every element of ", spec.extent,
-               " its own place: each stride at least the span of the axes with smaller strides"));
-  }
-  const std::int64_t size = size_of(spec.dtype);
-  if (spec.alignment < size || spec.alignment > 128 ||
-      !std::has_single_bit(static_cast<std::uint64_t>(spec.alignment))) {
-    refuse(concat(name, ".alignment"), concat(spec.alignment),
-           concat("must be a power of two from ", size, ", the size of ", spec.dtype, ", to 128"));
-  }
-}
-
-void check_dtype(const char* name, DType is, DType must) {
-  if (is != must) refuse(concat(name, ".dtype"), to_string(is), concat("must be ", must));
-}
-
-void check_dtype_as_query(const char* name, const Problem& p, const TensorSpec& spec) {
-  if (spec.dtype != p.query.dtype) {
-    refuse(concat(name, ".dtype"), to_string(spec.dtype),
-           concat("must equal query.dtype (", p.query.dtype, ")"));
-  }
-}
-
-// One axis against the same axis of another operand.
-void check_equal(const char* name, const TensorSpec& spec, const char* other,
-                 const TensorSpec& model, std::size_t axis) {
-  const Axis& a = kAxes[axis];
-  if (spec.extent.*a.extent != model.extent.*a.extent) {
-    refuse(concat(name, ".extent.", a.name), concat(spec.extent.*a.extent),
-           concat("must equal ", other, ".extent.", a.name, " (", model.extent.*a.extent, ")"));
-  }
-}
-constexpr std::size_t kBatch = 0, kHead = 1, kSeq = 2, kDim = 3;
-
-// The same for two operands that must be given: one of a single number, beside a larger one, was
-// forgotten.
-void check_agree(const char* name, const TensorSpec& spec, const char* other,
-                 const TensorSpec& model, std::size_t axis) {
-  const Axis& a = kAxes[axis];
-  if (spec.extent.*a.extent == model.extent.*a.extent) return;
-  const auto refuse_missing = [](const char* missing, const char* beside, const Extents& extent) {
-    refuse(concat(missing, ".extent"), concat(Extents{}, ", as if ", missing, " were missing"),
-           concat("must fit ", beside, ".extent (", extent, ")"));
-  };
-  if (spec.extent == Extents{}) refuse_missing(name, other, model.extent);
-  if (model.extent == Extents{}) refuse_missing(other, name, spec.extent);
-  check_equal(name, spec, other, model, axis);
 }
 
 void check_heads(std::int64_t head_q, std::int64_t head_k) {
@@ -138,14 +42,30 @@ void check_heads(std::int64_t head_q, std::int64_t head_k) {
   }
 }
 
-void check_lse(const Problem& p, const TensorSpec& lse) {
-  check_dtype("lse", lse.dtype, DType::fp32);
-  check_extents("lse", lse);
-  check_equal("lse", lse, "query", p.query, kBatch);
-  check_equal("lse", lse, "query", p.query, kHead);
-  check_equal("lse", lse, "query", p.query, kSeq);
-  if (lse.extent.dim != 1)
-    refuse("lse.extent.dim", concat(lse.extent.dim), "must be 1: one number a row");
+// One number a row: lse and its gradient.
+void check_per_row(const char* name, const TensorSpec& spec, const Problem& p) {
+  check_dtype(name, spec.dtype, DType::fp32);
+  check_extents(name, spec);
+  check_equal(name, spec, "query", p.query, kBatch);
+  check_equal(name, spec, "query", p.query, kHead);
+  check_equal(name, spec, "query", p.query, kSeq);
+  if (spec.extent.dim != 1)
+    refuse(concat(name, ".extent.dim"), concat(spec.extent.dim), "must be 1: one number a row");
+}
+
+// Out and its gradient.
+void check_like_out(const char* name, const TensorSpec& spec, const Problem& p) {
+  check_dtype_as_query(name, p, spec);
+  check_extents(name, spec);
+  check_agree(name, spec, "query", p.query, kBatch);
+  check_agree(name, spec, "query", p.query, kHead);
+  check_agree(name, spec, "query", p.query, kSeq);
+  check_agree(name, spec, "value", p.value, kDim);
+}
+
+const TensorSpec& required(const char* name, const std::optional<TensorSpec>& spec) {
+  if (!spec) refuse(name, "missing", "must be a tensor [batch, head, seq, dim]");
+  return *spec;
 }
 
 void check_query_key_value_out(const Problem& p) {
@@ -155,29 +75,62 @@ void check_query_key_value_out(const Problem& p) {
   }
   check_dtype_as_query("key", p, p.key);
   check_dtype_as_query("value", p, p.value);
-  check_dtype_as_query("out", p, p.out);
   check_extents("query", p.query);
   check_extents("key", p.key);
   check_extents("value", p.value);
-  check_extents("out", p.out);
 
   check_agree("key", p.key, "query", p.query, kBatch);
   check_agree("key", p.key, "query", p.query, kDim);
   check_agree("value", p.value, "key", p.key, kBatch);
   check_agree("value", p.value, "key", p.key, kHead);
   check_agree("value", p.value, "key", p.key, kSeq);
-  check_agree("out", p.out, "query", p.query, kBatch);
-  check_agree("out", p.out, "query", p.query, kHead);
-  check_agree("out", p.out, "query", p.query, kSeq);
-  check_agree("out", p.out, "value", p.value, kDim);
   check_heads(p.query.extent.head, p.key.extent.head);
-  if (p.lse) check_lse(p, *p.lse);
+
+  const bool backward = p.operation == Operation::backward;
+  const Access access = backward ? Access::Read : Access::Write;
+  if (p.out || !backward) check_like_out("out", required("out", p.out), p);
+  if (p.lse) check_per_row("lse", *p.lse, p);
 
   check_strides("query", p.query, Access::Read);
   check_strides("key", p.key, Access::Read);
   check_strides("value", p.value, Access::Read);
-  check_strides("out", p.out, Access::Write);
-  if (p.lse) check_strides("lse", *p.lse, Access::Write);
+  if (p.out) check_strides("out", *p.out, access);
+  if (p.lse) check_strides("lse", *p.lse, access);
+  if (backward && p.out && !p.lse) {
+    refuse("lse", "missing",
+           "must be given together with out; without both, backward computes them again");
+  }
+}
+
+void check_like(const char* name, const TensorSpec& spec, const char* other,
+                const TensorSpec& model) {
+  check_dtype(name, spec.dtype, model.dtype);
+  check_extents(name, spec);
+  for (const std::size_t axis : {kBatch, kHead, kSeq, kDim})
+    check_equal(name, spec, other, model, axis);
+  check_strides(name, spec, Access::Write);
+}
+
+void check_gradients(const Problem& p) {
+  if (p.operation != Operation::backward) return;
+  const TensorSpec& dout = required("dout", p.dout);
+  check_like_out("dout", dout, p);
+  check_strides("dout", dout, Access::Read);
+  if (p.dlse) {
+    check_per_row("dlse", *p.dlse, p);
+    check_strides("dlse", *p.dlse, Access::Read);
+  }
+  check_like("dq", required("dq", p.dq), "query", p.query);
+  check_like("dk", required("dk", p.dk), "key", p.key);
+  check_like("dv", required("dv", p.dv), "value", p.value);
+  const auto check_of = [](const char* name, const std::optional<TensorSpec>& gradient,
+                           const char* of, const std::optional<TensorSpec>& input) {
+    if (!gradient) return;
+    if (!input) refuse(name, "given", concat("must be absent without ", of));
+    check_like(name, *gradient, of, *input);
+  };
+  check_of("dbias", p.dbias, "bias", p.bias);
+  check_of("dsink", p.dsink, "sinks", p.sinks);
 }
 
 void check_packed(const Problem& p) {
@@ -322,6 +275,11 @@ void check_head_dimensions(std::int64_t dim, std::int64_t dim_v) {
 // Well-formed, but beyond this version.
 void check_supported(const Problem& p) {
   check_head_dimensions(p.query.extent.dim, p.value.extent.dim);
+  const std::int64_t widest = std::max(p.query.extent.dim, p.value.extent.dim);
+  if (p.operation == Operation::backward && widest > 256) {
+    decline(concat("gradients for head dimension ", widest,
+                   ": backward works from 8 to 256, forward and decode for 512, too"));
+  }
   if (p.options.accumulate == Accumulate::fp16) {
     decline(
         "options.accumulate is Accumulate::fp16, which this version does not have: "
@@ -363,6 +321,7 @@ void validate(const Problem& problem) {
   check_query_key_value_out(problem);
   check_packed(problem);
   check_modifiers(problem);
+  check_gradients(problem);
   check_options(problem);
   check_supported(problem);
 }

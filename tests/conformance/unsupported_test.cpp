@@ -30,22 +30,20 @@ void set_dim(Problem& problem, std::int64_t dim) {
 }
 
 void set_dim_v(Problem& problem, std::int64_t dim) {
-  for (TensorSpec* spec : {&problem.value, &problem.out}) {
+  for (TensorSpec* spec : {&problem.value, &*problem.out}) {
     spec->extent.dim = dim;
     spec->stride = bhsd_strides(spec->extent);
   }
 }
 
 void set_type(Problem& problem, DType dtype) {
-  for (TensorSpec* spec : {&problem.query, &problem.key, &problem.value, &problem.out}) {
+  for (TensorSpec* spec : {&problem.query, &problem.key, &problem.value, &*problem.out}) {
     spec->dtype = dtype;
   }
 }
 
 std::vector<Entry> table() {
   std::vector<Entry> entries{
-      {"backward", "forward", [](Problem& p) { p.operation = Operation::backward; }},
-      {"decode", "forward", [](Problem& p) { p.operation = Operation::decode; }},
       {"paged keys and values", "paged", [](Problem& p) { p.paged = true; }},
       {"batch_invariant", "batch_invariant", [](Problem& p) { p.options.batch_invariant = true; }},
       {"Accumulate::fp16", "Accumulate::fp32",
@@ -56,7 +54,7 @@ std::vector<Entry> table() {
       {"rows beyond dropout's counter", "2^32",
        [](Problem& p) {
          p.options.dropout = 0.5;
-         for (TensorSpec* spec : {&p.query, &p.out}) {
+         for (TensorSpec* spec : {&p.query, &*p.out}) {
            spec->extent.seq = std::int64_t{1} << 32;
            spec->stride = bhsd_strides(spec->extent);
          }

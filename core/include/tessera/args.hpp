@@ -33,9 +33,22 @@ struct Args {
   ConstTensor query{};  ///< [batch, head_q, seq_q, dim] fp32, fp16 or bf16
   ConstTensor key{};    ///< [batch, head_k, seq_k, dim], of query's dtype
   ConstTensor value{};  ///< [batch, head_k, seq_k, dim_v], of query's dtype
-  Tensor out{};         ///< [batch, head_q, seq_q, dim_v], of query's dtype
+  /// [batch, head_q, seq_q, dim_v], of query's dtype. Backward only reads what forward wrote, and
+  /// computes it again if it is absent.
+  Tensor out{};
   /// Optional: [batch, head_q, seq_q, 1] fp32, natural log of Σexp(score), the sink included.
+  /// Backward reads it, with `out` or alone, and computes it again if both are absent.
   Tensor lse{};
+
+  /// Backward: gradient of a loss with respect to out, like out; any strides, 0 included.
+  ConstTensor dout{};
+  /// Backward, optional: gradient with respect to lse, like lse; any strides.
+  ConstTensor dlse{};
+  Tensor dq{};     ///< Backward: gradient with respect to query, of its shape and dtype
+  Tensor dk{};     ///< Backward: like key; the query heads of a group are summed in fp32
+  Tensor dv{};     ///< Backward: like value
+  Tensor dbias{};  ///< Backward, optional: like bias; what an extent of 1 repeats is summed in fp32
+  Tensor dsink{};  ///< Backward, optional: like sinks, summed over the batch
 
   /// Factor of Q·Kᵀ; finite, and so is its product with log2(e) in fp32: |scale| ≤ 2.358e38.
   /// Default 1/√dim.

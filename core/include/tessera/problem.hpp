@@ -12,7 +12,7 @@ namespace tessera {
 
 struct Args;
 
-/// Which function of attention. This build answers Unsupported for all but forward.
+/// Which function of attention. This version answers Unsupported for decode.
 enum class Operation : std::uint8_t { forward, backward, decode };
 
 /// A tensor without its data.
@@ -49,8 +49,15 @@ struct Problem {
   TensorSpec query{};
   TensorSpec key{};
   TensorSpec value{};
-  TensorSpec out{};
-  std::optional<TensorSpec> lse{};           ///< written if set
+  std::optional<TensorSpec> out{};    ///< forward writes it; backward reads it, or recomputes it
+  std::optional<TensorSpec> lse{};    ///< forward writes it if set; backward as out
+  std::optional<TensorSpec> dout{};   ///< like out; backward, as all that follow
+  std::optional<TensorSpec> dlse{};   ///< like lse; absent: 0
+  std::optional<TensorSpec> dq{};     ///< like query
+  std::optional<TensorSpec> dk{};     ///< like key
+  std::optional<TensorSpec> dv{};     ///< like value
+  std::optional<TensorSpec> dbias{};  ///< like bias; written if set
+  std::optional<TensorSpec> dsink{};  ///< like sinks; written if set
   std::optional<TensorSpec> alibi_slopes{};  ///< [batch or 1, head_q, 1, 1] fp32
   std::optional<TensorSpec> bias{};  ///< [batch, head_q, seq_q, seq_k] fp32 or the input type
   std::optional<TensorSpec> boolean_mask{};  ///< [batch, head_q, seq_q, seq_k] uint8

@@ -31,7 +31,7 @@ void require_finalized() {
 Plan plan_for(const SmallCall& call) {
   std::vector<float> out;
   Problem problem = describe(call.args(out));
-  problem.out.alignment = alignof(float);
+  problem.out->alignment = alignof(float);
   return tessera::plan(problem);
 }
 

@@ -35,7 +35,7 @@ std::vector<float> compute_with(const Options& options, int threads, int level) 
   const SmallCall call;
   std::vector<float> out;
   const Args args = call.args(out);
-  const kernel::ForwardArguments a = detail::lower(describe(args, options), args);
+  const kernel::ForwardArguments a = detail::lower_forward(describe(args, options), args);
   const kernel::WorkOrder order = kernel::work_order(a, kokkos::generic::kRows, nullptr);
   typename Kernel::Policy policy(Space(), static_cast<int>(order.size()), threads, 1);
   const std::size_t bytes =

@@ -178,10 +178,12 @@ std::vector<Candidate> candidates(const Problem& problem) {
   FakeBackend& fake = fake_backend();
   if (recording) ++fake.planned;
   std::vector<Candidate> all(2);
-  const std::string_view names[] = {"forward.fake.small", "forward.generic"};
+  const std::string_view names[][2] = {{"forward.fake.small", "forward.generic"},
+                                       {"backward.fake.small", "backward.generic"},
+                                       {"decode.fake.small", "decode.generic"}};
   for (std::size_t i = 0; i < all.size(); ++i) {
     Candidate& c = all[i];
-    c.kernel = names[i];
+    c.kernel = names[static_cast<std::size_t>(problem.operation)][i];
     c.tile_q = 1;
     c.tile_k = problem.key.extent.seq;
     c.head_dim = c.head_dim_v = 512;
@@ -214,6 +216,17 @@ void launch(const Candidate& candidate, const Problem& problem, const ForwardArg
       for (Index row = 0; row < part.rows; ++row) compute_row(problem, arguments, part, h, row);
     }
   }
+}
+
+void launch(const Candidate& candidate, const Problem&, const kernel::BackwardArguments& arguments,
+            void* workspace, const Stream& stream) {
+  FakeBackend& fake = fake_backend();
+  if (!recording) return;
+  ++fake.launched;
+  fake.launched_kernel = candidate.kernel;
+  fake.backward = arguments;
+  fake.workspace_given = workspace;
+  fake.stream = stream;
 }
 
 }  // namespace tessera::backend

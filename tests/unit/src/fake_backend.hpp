@@ -1,8 +1,8 @@
 #pragma once
 // A backend in plain loops, so that the host core can be tested alone: what it hands to a kernel,
 // what it does where the host cannot read device memory, how often it copies and waits. Computes
-// fp32 and bf16; keeps every weight, since its purpose is to see the dropout it is given, not to
-// draw.
+// forward in fp32 and bf16, and of backward only records what it is given; keeps every weight,
+// since its purpose is to see the dropout it is given, not to draw.
 
 #include <cstddef>
 #include <string>
@@ -27,6 +27,7 @@ struct FakeBackend {
   int synchronized = 0;
   std::string launched_kernel{};
   kernel::ForwardArguments arguments{};
+  kernel::BackwardArguments backward{};
   void* workspace_given = nullptr;
   Stream stream{};
 };

@@ -236,8 +236,8 @@ TEST(Legal, HeadDimensions) {
   for (const auto& [dim, dim_v] : {std::pair{8, 8}, {16, 64}, {64, 16}, {40, 24}}) {
     Problem problem = Call::dense().problem();
     for (TensorSpec* spec : {&problem.query, &problem.key}) spec->extent.dim = dim;
-    for (TensorSpec* spec : {&problem.value, &problem.out}) spec->extent.dim = dim_v;
-    for (TensorSpec* spec : {&problem.query, &problem.key, &problem.value, &problem.out}) {
+    for (TensorSpec* spec : {&problem.value, &*problem.out}) spec->extent.dim = dim_v;
+    for (TensorSpec* spec : {&problem.query, &problem.key, &problem.value, &*problem.out}) {
       spec->stride = bhsd_strides(spec->extent);
     }
     EXPECT_TRUE(supports(problem)) << supports(problem).reason;

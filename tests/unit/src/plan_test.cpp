@@ -221,7 +221,7 @@ TEST(Plan, ServesPointersThatAreMoreAligned) {
   Call call = Call::dense();
   Problem problem = call.problem();
   for (TensorSpec* spec :
-       {&problem.query, &problem.key, &problem.value, &problem.out, &*problem.lse}) {
+       {&problem.query, &problem.key, &problem.value, &*problem.out, &*problem.lse}) {
     spec->alignment = 4;
   }
   const Plan made = plan(problem);

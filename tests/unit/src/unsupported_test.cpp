@@ -22,22 +22,17 @@ void set_dims(Problem& p, std::int64_t dim, std::int64_t dim_v) {
   set(p.query, dim);
   set(p.key, dim);
   set(p.value, dim_v);
-  set(p.out, dim_v);
+  if (p.out) set(*p.out, dim_v);
 }
 
 void pack(Problem& p) {
   p.packed = PackedSpec{.segments = 3};
-  for (TensorSpec* spec : {&p.query, &p.key, &p.value, &p.out, &*p.lse}) spec->extent.batch = 1;
+  for (TensorSpec* spec : {&p.query, &p.key, &p.value, &*p.out, &*p.lse}) spec->extent.batch = 1;
 }
 
 constexpr const char* kRule = "; must be a multiple of 8 from 8 to 256, or 512";
 
 const Beyond kBeyond[] = {
-    {"backward", [](Problem& p) { p.operation = Operation::backward; },
-     "this version computes no gradients: Operation::forward works, and its lse is what a backward "
-     "pass needs"},
-    {"decode", [](Problem& p) { p.operation = Operation::decode; },
-     "this version has no decode: Operation::forward works for any query.extent.seq, 1 included"},
     {"paged", [](Problem& p) { p.paged = true; },
      "this version reads no paged key and value: contiguous ones of any strides work, also packed "
      "by cu_seqlens_k"},
@@ -47,7 +42,7 @@ const Beyond kBeyond[] = {
     {"accumulate_fp16",
      [](Problem& p) {
        p.options.accumulate = Accumulate::fp16;
-       for (TensorSpec* spec : {&p.query, &p.key, &p.value, &p.out}) spec->dtype = DType::fp16;
+       for (TensorSpec* spec : {&p.query, &p.key, &p.value, &*p.out}) spec->dtype = DType::fp16;
      },
      "options.accumulate is Accumulate::fp16, which this version does not have: Accumulate::fp32 "
      "works"},
@@ -93,7 +88,7 @@ const Beyond kBeyond[] = {
     {"dropout_with_2_to_32_heads",
      [](Problem& p) {
        p.options.dropout = 0.5;
-       for (TensorSpec* spec : {&p.query, &p.key, &p.value, &p.out, &*p.lse})
+       for (TensorSpec* spec : {&p.query, &p.key, &p.value, &*p.out, &*p.lse})
          spec->extent.batch = std::int64_t{1} << 30;
      },
      "dropout with 1073741824 × 4 heads, 5 rows and 7 keys: works below 2^32 heads in all, 2^32 "
@@ -101,7 +96,7 @@ const Beyond kBeyond[] = {
     {"dropout_with_2_to_32_rows",
      [](Problem& p) {
        p.options.dropout = 0.5;
-       for (TensorSpec* spec : {&p.query, &p.out, &*p.lse}) {
+       for (TensorSpec* spec : {&p.query, &*p.out, &*p.lse}) {
          spec->extent = {
              .batch = 1, .head = 4, .seq = std::int64_t{1} << 32, .dim = spec->extent.dim};
          spec->stride = bhsd_strides(spec->extent);

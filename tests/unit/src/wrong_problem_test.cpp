@@ -275,7 +275,7 @@ const WrongField kWrongFields[] = {
      "query.alignment is 0; must be a power of two from 4, the size of fp32, to 128"},
     {"alignment_not_a_power", [](Problem& p) { p.key.alignment = 24; },
      "key.alignment is 24; must be a power of two from 4, the size of fp32, to 128"},
-    {"alignment_below_element", [](Problem& p) { p.out.alignment = 2; },
+    {"alignment_below_element", [](Problem& p) { p.out->alignment = 2; },
      "out.alignment is 2; must be a power of two from 4, the size of fp32, to 128"},
     {"alignment_too_large", [](Problem& p) { p.value.alignment = 256; },
      "value.alignment is 256; must be a power of two from 4, the size of fp32, to 128"},
@@ -284,7 +284,7 @@ const WrongField kWrongFields[] = {
     {"segments_negative",
      [](Problem& p) {
        p.packed = PackedSpec{.segments = -1};
-       p.query.extent.batch = p.key.extent.batch = p.value.extent.batch = p.out.extent.batch = 1;
+       p.query.extent.batch = p.key.extent.batch = p.value.extent.batch = p.out->extent.batch = 1;
        p.lse->extent.batch = 1;
      },
      "packed.segments is -1; must be at least 0: cu_seqlens_q holds segments + 1 numbers"},
@@ -316,7 +316,7 @@ const Operand kOperands[] = {
     {"query", [](Problem& p) -> TensorSpec& { return p.query; }},
     {"key", [](Problem& p) -> TensorSpec& { return p.key; }},
     {"value", [](Problem& p) -> TensorSpec& { return p.value; }},
-    {"out", [](Problem& p) -> TensorSpec& { return p.out; }},
+    {"out", [](Problem& p) -> TensorSpec& { return *p.out; }},
     {"lse", [](Problem& p) -> TensorSpec& { return *p.lse; }},
     {"alibi_slopes", [](Problem& p) -> TensorSpec& { return *p.alibi_slopes; }},
     {"bias", [](Problem& p) -> TensorSpec& { return *p.bias; }},
@@ -352,9 +352,6 @@ TEST(WrongProblem, NamesTheOperandThatWasForgotten) {
       {&Problem::value,
        "value.extent is [1, 1, 1, 1], as if value were missing; must fit key.extent ([2, 2, 7, "
        "16])"},
-      {&Problem::out,
-       "out.extent is [1, 1, 1, 1], as if out were missing; must fit query.extent ([2, 4, 5, "
-       "16])"},
   };
   for (const auto& [operand, text] : cases) {
     Problem problem = Call::dense().problem();
@@ -363,10 +360,14 @@ TEST(WrongProblem, NamesTheOperandThatWasForgotten) {
     EXPECT_EQ(support.status, Support::Status::InvalidArgument);
     EXPECT_EQ(support.reason, text);
   }
+  Problem problem = Call::dense().problem();
+  problem.out = {};
+  EXPECT_EQ(supports(problem).reason, "out is missing; must be a tensor [batch, head, seq, dim]");
 }
 
 TEST(WrongProblem, DefaultConstructedIsAnswered) {
-  EXPECT_EQ(supports(Problem{}).status, Support::Status::Unsupported) << supports(Problem{}).reason;
+  EXPECT_EQ(supports(Problem{}).status, Support::Status::InvalidArgument);
+  EXPECT_EQ(supports(Problem{}).reason, "out is missing; must be a tensor [batch, head, seq, dim]");
 }
 
 }  // namespace
