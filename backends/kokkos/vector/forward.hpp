@@ -33,22 +33,38 @@ TESSERA_FN Int iota() {
   return lanes;
 }
 
-// accumulator[r][v] += Σ_k a[k][r] · b[k][v]: the inner loop of both products. a: [count][kGroup],
-// b: [count][kV vectors].
-template <int kV>
+// accumulator[r][v] += Σ_k a[k][r] · b[k][v]: the inner loop of the products. a: [count][kGroup],
+// b: kV vectors of [count][kStride].
+template <int kV, Index kStride = kV * kWidth>
 TESSERA_FN void multiply(Float (&accumulator)[kGroup][kV], const float* a, const float* b,
                          Index count) {
 #pragma GCC unroll 2
   for (Index k = 0; k < count; ++k) {
     Float operand[kV];
     TESSERA_UNROLL
-    for (int v = 0; v < kV; ++v) operand[v] = load(b + (k * kV + v) * kWidth);
+    for (int v = 0; v < kV; ++v) operand[v] = load(b + k * kStride + v * kWidth);
     TESSERA_UNROLL
     for (int r = 0; r < kGroup; ++r) {
       const Float scalar = broadcast(a[k * kGroup + r]);
       TESSERA_UNROLL
       for (int v = 0; v < kV; ++v) accumulator[r][v] += scalar * operand[v];
     }
+  }
+}
+
+// Calls f with the number of vectors that hold `count` rows.
+template <int kV>
+struct Vectors {
+  static constexpr int value = kV;
+};
+template <class F>
+TESSERA_FN void with_vectors(Index count, F f) {
+  if (count > 2 * kWidth) {
+    f(Vectors<3>{});
+  } else if (count > kWidth) {
+    f(Vectors<2>{});
+  } else {
+    f(Vectors<1>{});
   }
 }
 

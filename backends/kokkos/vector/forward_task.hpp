@@ -9,14 +9,6 @@
 
 namespace tessera::kokkos::vector::TESSERA_VECTOR_ISA {
 
-template <class T, class Void>
-TESSERA_FN Rows<T> rows_of(const kernel::Operand<Void>& operand, Index batch, Index head,
-                           Index first) {
-  return {static_cast<const T*>(operand.data) + batch * operand.batch + head * operand.head +
-              first * operand.seq,
-          operand.seq};
-}
-
 // Adds one block of keys to one panel. Not a template of the element type: operands are fp32 by
 // now.
 template <int kV, Flavour kFlavour>
@@ -66,22 +58,6 @@ static void add_block(const ForwardTask& task, const Panel<kV>& panel, const Key
     store(panel.sum + v * kWidth, state[v].sum);
   }
   accumulate<kV>(panel, block, a.dim_v, from, to, factor, pass.score);
-}
-
-// Calls f with the number of vectors that hold `count` rows.
-template <int kV>
-struct Vectors {
-  static constexpr int value = kV;
-};
-template <class F>
-TESSERA_FN void with_vectors(Index count, F f) {
-  if (count > 2 * kWidth) {
-    f(Vectors<3>{});
-  } else if (count > kWidth) {
-    f(Vectors<2>{});
-  } else {
-    f(Vectors<1>{});
-  }
 }
 
 // Rows that see nothing by position: output 0, log-sum-exp -infinity.
@@ -219,7 +195,10 @@ static void forward_task(const ForwardTask& task) {
     Ahead ahead =
         ahead_of<T>(task, key_head, first + block.count, smaller(block.count, any.end - last));
     each_panel([&](const auto& panel) {
-      if constexpr (kFlavour == Flavour::General) load_modifiers<T>(task, panel, block, pass);
+      if constexpr (kFlavour == Flavour::General) {
+        load_modifiers<T>(a, task.batch, task.head, panel.row, panel.count, block.first,
+                          block.count, panel.kLanes, pass.bias, pass.mask);
+      }
       add_block<std::remove_cvref_t<decltype(panel)>::kVectorCount, kFlavour>(task, panel, block,
                                                                               pass, ahead);
     });

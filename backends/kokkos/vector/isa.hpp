@@ -130,6 +130,24 @@ TESSERA_FN Float8 load8(const std::uint8_t* p) {
   return __builtin_convertvector(load_as<Byte8>(p), Float8);
 }
 
+// kWidth neighbours as fp32.
+TESSERA_FN Float load_wide(const float* p) { return load(p); }
+TESSERA_FN Float load_wide(const Bf16* p) {
+  using Half = std::uint16_t __attribute__((vector_size(2 * kWidth)));
+  return reinterpret_cast<Float>(__builtin_convertvector(load_as<Half>(p), Bits) << 16);
+}
+TESSERA_FN Float load_wide(const Fp16* p) {
+#if defined(__AVX512F__)
+  return _mm512_cvtph_ps(load_as<__m256i>(p));
+#elif defined(__F16C__)
+  return _mm256_cvtph_ps(load_as<__m128i>(p));
+#else
+  Float v{};
+  for (int i = 0; i < kWidth; ++i) v[i] = kernel::fp16_to_float(p[i].bits);
+  return v;
+#endif
+}
+
 TESSERA_FN float load1(const float* p) { return *p; }
 TESSERA_FN float load1(const Bf16* p) { return p->load(); }
 TESSERA_FN float load1(const Fp16* p) { return p->load(); }
@@ -150,6 +168,10 @@ TESSERA_FN void store8(Fp16* p, Float8 v) {
   for (int i = 0; i < 8; ++i) p[i].store(v[i]);
 #endif
 }
+
+TESSERA_FN void store1(float* p, float v) { *p = v; }
+TESSERA_FN void store1(Bf16* p, float v) { p->bits = kernel::float_to_bf16(v); }
+TESSERA_FN void store1(Fp16* p, float v) { p->bits = kernel::float_to_fp16(v); }
 
 // Transposes an 8 x 8 block in registers.
 TESSERA_FN void transpose8(Float8 (&r)[8]) {

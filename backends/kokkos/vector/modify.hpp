@@ -20,20 +20,20 @@ TESSERA_FN Index score_offset(const kernel::ScoreOperand& operand, Index batch, 
   return batch * operand.batch + head * operand.head + row * operand.row + key * operand.column;
 }
 
-// Copies what of bias and boolean mask belongs to the panel and the block.
-template <class T, int kV>
-TESSERA_FN void load_modifiers(const ForwardTask& task, const Panel<kV>& panel,
-                               const KeyBlock& block, const ScorePass& pass) {
-  const kernel::ForwardArguments& a = *task.arguments;
-  constexpr Index kLanes = Panel<kV>::kLanes;
+// Copies what of bias and boolean mask belongs to rows [row, row + count) and keys [key, key +
+// keys), to [key][lanes].
+template <class T>
+TESSERA_FN void load_modifiers(const kernel::ForwardArguments& a, Index batch, Index head,
+                               Index row, Index count, Index key, Index keys, Index lanes,
+                               float* bias, float* mask) {
   const auto copy = [&](const kernel::ScoreOperand& from, auto element, float* to) {
     const auto* data = static_cast<const decltype(element)*>(from.data) +
-                       score_offset(from, task.batch, task.head, panel.row, block.first);
-    pack_scores(data, from.row, from.column, panel.count, block.count, kLanes, to);
+                       score_offset(from, batch, head, row, key);
+    pack_scores(data, from.row, from.column, count, keys, lanes, to);
   };
-  if (a.bias.data && a.bias_fp32) copy(a.bias, float{}, pass.bias);
-  if (a.bias.data && !a.bias_fp32) copy(a.bias, T{}, pass.bias);
-  if (a.boolean_mask.data) copy(a.boolean_mask, std::uint8_t{}, pass.mask);
+  if (a.bias.data && a.bias_fp32) copy(a.bias, float{}, bias);
+  if (a.bias.data && !a.bias_fp32) copy(a.bias, T{}, bias);
+  if (a.boolean_mask.data) copy(a.boolean_mask, std::uint8_t{}, mask);
 }
 
 // Products of keys [from, to) become scores; raises `top`, the tile maxima.

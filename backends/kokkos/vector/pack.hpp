@@ -16,6 +16,14 @@ struct Rows {
   TESSERA_FN const T* operator[](Index row) const { return data + row * stride; }
 };
 
+template <class T, class Void>
+TESSERA_FN Rows<T> rows_of(const kernel::Operand<Void>& operand, Index batch, Index head,
+                           Index first) {
+  return {static_cast<const T*>(operand.data) + batch * operand.batch + head * operand.head +
+              first * operand.seq,
+          operand.seq};
+}
+
 // Eight rows from `first` on, columns [column, column + 8), transposed: block[c] holds column c of
 // the rows. Rows outside [from, to) are 0 and are not read.
 template <class T>

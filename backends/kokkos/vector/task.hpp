@@ -68,22 +68,202 @@ TESSERA_FN constexpr Scratch layout(const Blocking& b, Index dim, Index dim_v, b
   return s;
 }
 
+// Rows of one key head: those of all its query heads, in chunks of up to blocking.panels panels;
+// the task takes every parts-th chunk of each, from `part` on. Adds to dK and dV sums of its own.
+struct BackwardTask {
+  const kernel::BackwardArguments* arguments = nullptr;
+  const kernel::Sequence* sequence = nullptr;
+  Index batch = 0;  // packed: the segment
+  Index key_head = 0;
+  Index part = 0;
+  Index parts = 1;
+  Blocking blocking;
+  const float* lse = nullptr;    // [batch, head_q, total_q]: see RowsTask
+  const float* delta = nullptr;  // likewise
+  float* sums = nullptr;         // dK [keys][columns], then dV [keys][columns_v], fp32
+  float* scratch = nullptr;
+};
+
+// Row statistics that gradients need, of rows [row_first, row_last) of one head of one sequence.
+struct RowsTask {
+  const kernel::BackwardArguments* arguments = nullptr;
+  const kernel::Sequence* sequence = nullptr;
+  Index head = 0;
+  Index row_first = 0;
+  Index row_last = 0;
+  float* lse = nullptr;    // [row]: base 2; +infinity where the row sees nothing
+  float* delta = nullptr;  // [row]: rowsum(dO∘O) − dlse
+};
+
+// Keys [key_first, key_last) of one key head of one sequence: sums of `parts` tasks become dK and
+// dV.
+struct KeysTask {
+  const kernel::BackwardArguments* arguments = nullptr;
+  const kernel::Sequence* sequence = nullptr;
+  Index key_head = 0;
+  Index key_first = 0;
+  Index key_last = 0;
+  const float* sums = nullptr;  // of the first part
+  Index stride = 0;             // from one part's to the next's, in floats
+  Index parts = 1;
+};
+
+// One block of the bias's gradient, [row_first, row_last) x [key_first, key_last), of the bias's
+// own (batch, head): everything that the bias is shared by is summed.
+struct BiasTask {
+  const kernel::BackwardArguments* arguments = nullptr;
+  Index batch = 0;
+  Index head = 0;
+  Index row_first = 0;
+  Index row_last = 0;
+  Index key_first = 0;
+  Index key_last = 0;
+  Blocking blocking;
+  const float* lse = nullptr;
+  const float* delta = nullptr;
+  float* scratch = nullptr;
+};
+
+// Rows [row_first, row_last) of one key head, counted through its query heads, against some of the
+// sequence's keys.
+struct DecodeTask {
+  const kernel::ForwardArguments* arguments = nullptr;
+  const kernel::Sequence* sequence = nullptr;
+  Index batch = 0;  // packed: the segment
+  Index key_head = 0;
+  Index row_first = 0;
+  Index row_last = 0;
+  kernel::Interval<Index> keys;
+  float* partial = nullptr;  // softmax states and unnormalised outputs: see decode_layout
+  float* scratch = nullptr;
+};
+
+// Row `group_row` of one key head, `row` of a block of `rows`, whose keys were cut into parts.
+struct DecodeMerge {
+  const kernel::ForwardArguments* arguments = nullptr;
+  const kernel::Sequence* sequence = nullptr;
+  Index key_head = 0;
+  Index group_row = 0;
+  Index row = 0;
+  Index rows = 0;
+  const float* partial = nullptr;  // of the first part
+  Index stride = 0;                // from one part's to the next's, in floats
+  Index parts = 1;
+};
+
+inline constexpr Index kDecodeBlock = 64;  // keys whose scores are weighed together
+
+// Memory of a decode task in floats: [rows][columns] outputs and states of a part; [rows][columns]
+// queries and [rows][kDecodeBlock] scores of a thread.
+struct DecodeScratch {
+  Index out = 0, max = 0, sum = 0, partial = 0;
+  Index score = 0, scratch = 0;
+};
+
+TESSERA_FN constexpr Index decode_columns(Index dim) { return (dim + 15) / 16 * 16; }
+
+TESSERA_FN constexpr DecodeScratch decode_layout(Index rows, Index dim, Index dim_v) {
+  const auto lines = [](Index floats) { return (floats + 31) / 32 * 32; };
+  DecodeScratch s;
+  s.max = lines(rows * decode_columns(dim_v));
+  s.sum = s.max + lines(rows);
+  s.partial = s.sum + lines(rows);
+  s.score = lines(rows * decode_columns(dim));
+  s.scratch = s.score + lines(rows * kDecodeBlock);
+  return s;
+}
+
+// Scratch memory of a thread for gradients, in floats.
+//
+//     query, dout     panels x [dim][panel]          one row a lane
+//     rows, rows_v    panels x [panel][columns]      Q and dO as in memory
+//     lse, delta      panels x [panel]
+//     dq              panels x [dim][panel]
+//     key, value      [keys / group][dim][group]     the current block, for S and dP
+//     columns         [dim / group][keys][group]     the current block of keys, for dQ
+//     weight, gradient                               kRowsTogether / panel x [keys][panel]
+//     bias, mask                                     [keys][panel]
+//     sum             [keys][panel]                  the bias's gradient
+struct GradientScratch {
+  Index query = 0, dout = 0, rows = 0, rows_v = 0, lse = 0, delta = 0, dq = 0, key = 0, value = 0,
+        columns = 0, weight = 0, gradient = 0, bias = 0, mask = 0, sum = 0, size = 0;
+};
+
+// Rows whose weights and gradients wait for one another, see backward_task.hpp.
+inline constexpr Index kRowsTogether = 192;
+
+// Columns are padded to whole vectors of the widest unit, for all.
+inline constexpr Index kGradientColumns = 16;
+TESSERA_FN constexpr Index gradient_columns(Index dim) {
+  return (dim + kGradientColumns - 1) / kGradientColumns * kGradientColumns;
+}
+// Floats that a task's sums take.
+TESSERA_FN constexpr Index gradient_sums(Index keys, Index dim, Index dim_v) {
+  return (keys + 8) * (gradient_columns(dim) + gradient_columns(dim_v));
+}
+
+TESSERA_FN constexpr GradientScratch gradient_layout(const Blocking& b, Index dim, Index dim_v,
+                                                     bool general) {
+  constexpr Index kLine = 32;
+  Index next = 0;
+  const auto take = [&next](Index floats) {
+    const Index at = next;
+    next += (floats + kLine - 1) / kLine * kLine;
+    return at;
+  };
+  const Index rows = b.panels * b.panel, scores = (b.keys + 8) * b.panel;
+  GradientScratch s;
+  s.query = take(rows * dim);
+  s.dout = take(rows * dim_v);
+  s.rows = take(rows * gradient_columns(dim));
+  s.rows_v = take(rows * gradient_columns(dim_v));
+  s.lse = take(rows);
+  s.delta = take(rows);
+  s.dq = take(rows * dim);
+  s.key = take(b.keys * dim);
+  s.value = take(b.keys * dim_v);
+  s.columns = take(b.keys * dim);
+  s.weight = take(scores * (kRowsTogether / b.panel));
+  s.gradient = take(scores * (kRowsTogether / b.panel));
+  s.bias = take(general ? scores : 0);
+  s.mask = take(general ? scores : 0);
+  s.sum = take(general ? scores : 0);
+  s.size = next;
+  return s;
+}
+
 enum class Element { fp32, fp16, bf16 };
 enum class Flavour { Plain, General };
 
-// One instruction set's kernels: the only symbol of its object.
+// One instruction set's kernels: the only symbols of its objects. [Element], [Element][Flavour].
 struct Unit {
-  const char* name;                                // "avx2"
-  Index panel;                                     // rows of a full panel
-  void (*forward[3][2])(const ForwardTask& task);  // [Element][Flavour]
+  const char* name;  // "avx2"
+  Index panel;       // rows of a full panel
+  void (*forward[3][2])(const ForwardTask& task);
+};
+struct BackwardUnit {
+  void (*rows[3])(const RowsTask& task);
+  void (*backward[3][2])(const BackwardTask& task);
+  void (*keys[3])(const KeysTask& task);
+  void (*bias[3])(const BiasTask& task);
+};
+struct DecodeUnit {
+  void (*decode[3])(const DecodeTask& task);
+  void (*merge[3])(const DecodeMerge& task);
 };
 
 }  // namespace tessera::kokkos::vector
 
 extern "C" {
 extern const tessera::kokkos::vector::Unit tessera_vector_portable;
+extern const tessera::kokkos::vector::BackwardUnit tessera_vector_backward_portable;
+extern const tessera::kokkos::vector::DecodeUnit tessera_vector_decode_portable;
 #if defined(TESSERA_VECTOR_X86)
 extern const tessera::kokkos::vector::Unit tessera_vector_avx2;
 extern const tessera::kokkos::vector::Unit tessera_vector_avx512;
+extern const tessera::kokkos::vector::BackwardUnit tessera_vector_backward_avx2;
+extern const tessera::kokkos::vector::DecodeUnit tessera_vector_decode_avx2;
+extern const tessera::kokkos::vector::BackwardUnit tessera_vector_backward_avx512;
+extern const tessera::kokkos::vector::DecodeUnit tessera_vector_decode_avx512;
 #endif
 }

@@ -1,16 +1,14 @@
-// Chooses instruction set and blocking, and hands tasks to threads.
+// Forward: chooses instruction set and blocking, and hands tasks to threads.
 
-#include <span>
 #include <string>
 
 #include <tessera/error.hpp>
 
 #include "backends/kokkos/parallel.hpp"
 #include "backends/kokkos/tuning/forward.hpp"
-#include "backends/kokkos/vector/task.hpp"
+#include "backends/kokkos/vector/units.hpp"
 #include "backends/kokkos/vector/vector.hpp"
 #include "core/kernel/work_order.hpp"
-#include "tessera_head_dims.hpp"
 
 namespace tessera::kokkos::vector {
 
@@ -19,45 +17,8 @@ namespace {
 using kernel::larger;
 using kernel::smaller;
 
-// A unit, and whether the processor runs it.
-struct Choice {
-  const Unit* unit;
-  std::string_view kernel;
-  bool available;
-};
-
-#if defined(TESSERA_VECTOR_X86)
-// What -march=x86-64-v3 and -v4 let the compiler use, by those of their features that clang 14 can
-// ask for; it knows no levels here. No processor has AVX2 without F16C, LZCNT and MOVBE.
-bool has_avx2() noexcept {
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-         __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
-}
-bool has_avx512() noexcept {
-  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-         __builtin_cpu_supports("avx512vl");
-}
-#endif
-
-// Best first.
-std::span<const Choice> choices() noexcept {
-#if defined(TESSERA_VECTOR_X86)
-  static const Choice all[] = {{&tessera_vector_avx512, "forward.vector.avx512", has_avx512()},
-                               {&tessera_vector_avx2, "forward.vector.avx2", has_avx2()},
-                               {&tessera_vector_portable, "forward.vector.portable", true}};
-#else
-  static const Choice all[] = {{&tessera_vector_portable, "forward.vector.portable", true}};
-#endif
-  return all;
-}
-
 constexpr Index kTunedPanel = 48;  // rows of the panels that the tuning table counts
 constexpr Index kMaxThreadBytes = Index{1} << 20;
-
-constexpr Index round_up(Index x, Index multiple) {
-  return (x + multiple - 1) / multiple * multiple;
-}
 
 // Panels a task and keys a block at most, by the head dimensions alone.
 constexpr Blocking widest_blocking(Index dim, Index dim_v, Index panel) {
@@ -82,34 +43,16 @@ static_assert(fits(48) && fits(24) && fits(12), "a thread's scratch memory stays
 // of keys. A row's bits do not depend on it.
 Blocking choose_blocking(const Problem& p, Index panel) {
   Blocking b = widest_blocking(p.query.extent.dim, p.value.extent.dim, panel);
-  const Index sequences = p.packed ? p.packed->segments : p.query.extent.batch;
-  const Index rows = p.packed && p.options.max_seq_q > 0 ? p.options.max_seq_q : p.query.extent.seq;
-  const Index a_head = larger(1, kernel::count_blocks(rows, panel));
+  const Index a_head = larger(1, kernel::count_blocks(most_rows(p), panel));
   constexpr Index kTasksAThread = 4;
   // In floating point: the product may be huge.
-  const double all = static_cast<double>(a_head) * static_cast<double>(sequences) *
+  const double all = static_cast<double>(a_head) * static_cast<double>(sequences(p)) *
                      static_cast<double>(p.query.extent.head);
   const double wanted = all / static_cast<double>(kTasksAThread * threads());
   if (wanted < static_cast<double>(b.panels)) b.panels = larger(1, static_cast<Index>(wanted));
   const Index blocks = kernel::count_blocks(a_head, b.panels);
   b.panels = kernel::count_blocks(a_head, blocks);  // equal tasks
   return b;
-}
-
-bool general(const Problem& p) {
-  return p.softcap || p.alibi_slopes || p.bias || p.boolean_mask || p.sinks ||
-         p.options.dropout > 0;
-}
-
-Element element(DType dtype) {
-  switch (dtype) {
-    case DType::fp16:
-      return Element::fp16;
-    case DType::bf16:
-      return Element::bf16;
-    default:
-      return Element::fp32;
-  }
 }
 
 // Parts of the workspace: block prefix sums of a packed batch, then a scratch a thread.
@@ -122,11 +65,7 @@ struct WorkspaceParts {
 WorkspaceParts workspace_parts(const Problem& p, const Blocking& b) {
   const Scratch scratch = layout(b, p.query.extent.dim, p.value.extent.dim, general(p));
   WorkspaceParts parts;
-  // Segments are a number that nobody has allocated yet: what does not fit in memory saturates.
-  constexpr Index kMostSegments = Index{1} << 55;
-  const Index prefix =
-      p.packed ? (smaller(p.packed->segments, kMostSegments) + 1) * Index{sizeof(Index)} : 0;
-  parts.scratch = static_cast<std::size_t>(round_up(prefix, 128));
+  parts.scratch = prefix_bytes(p);
   parts.stride = static_cast<std::size_t>(scratch.size) * sizeof(float);
   parts.size = parts.scratch + parts.stride * static_cast<std::size_t>(threads());
   return parts;
@@ -147,13 +86,10 @@ struct Launch {
   void (*forward)(const ForwardTask&);
 };
 
-// Is the work so little that waking threads would take longer? About 20 us of one.
-bool tiny(const kernel::ForwardArguments& a) {
-  constexpr double kFlops = 1e6;
-  const double sequences = static_cast<double>(a.batch) * static_cast<double>(a.head_q);
-  return 2.0 * sequences * static_cast<double>(a.seq_q) * static_cast<double>(a.seq_k) *
-             static_cast<double>(a.dim + a.dim_v) <
-         kFlops;
+double flops(const kernel::ForwardArguments& a) {
+  return 2.0 * static_cast<double>(a.batch) * static_cast<double>(a.head_q) *
+         static_cast<double>(a.seq_q) * static_cast<double>(a.seq_k) *
+         static_cast<double>(a.dim + a.dim_v);
 }
 
 void run_task(void* context, Index task, int thread) {
@@ -171,40 +107,31 @@ void run_task(void* context, Index task, int thread) {
 
 }  // namespace
 
-std::string_view best_isa() noexcept {
-  for (const Choice& choice : choices()) {
-    if (choice.available) return choice.unit->name;
-  }
-  return "portable";
+backend::Candidate forward_candidate(const Problem& problem, int id) {
+  const Choice& choice = choices()[static_cast<std::size_t>(id)];
+  backend::Candidate candidate;
+  candidate.kernel = choice.forward_kernel;
+  candidate.id = id;
+  candidate.rejected = reject(choice, problem);
+  if (!candidate.rejected.empty()) return candidate;
+  const Blocking blocking = choose_blocking(problem, choice.unit->panel);
+  candidate.tile_q = blocking.panel * blocking.panels;
+  candidate.tile_k = blocking.keys;
+  candidate.head_dim = problem.query.extent.dim;  // run-time loops: no bucket is padded
+  candidate.head_dim_v = problem.value.extent.dim;
+  candidate.workspace = workspace_parts(problem, blocking).size;
+  candidate.why = why(problem, blocking);
+  return candidate;
 }
 
-void append_candidates(const Problem& problem, std::vector<backend::Candidate>& candidates) {
-  const Index dim = problem.query.extent.dim, dim_v = problem.value.extent.dim;
-  for (const Choice& choice : choices()) {
-    backend::Candidate candidate;
-    candidate.kernel = choice.kernel;
-    candidate.id = static_cast<int>(&choice - choices().data());
-    if (!choice.available) {
-      candidate.rejected = "this processor lacks its instructions";
-    } else if (larger(dim, dim_v) > TESSERA_BUILD_HEAD_DIM_MAX) {
-      candidate.rejected = "head_dim " + std::to_string(larger(dim, dim_v)) +
-                           " is above the largest that was built (" +
-                           std::to_string(TESSERA_BUILD_HEAD_DIM_MAX) + ", see TESSERA_HEAD_DIMS)";
-    } else {
-      const Blocking blocking = choose_blocking(problem, choice.unit->panel);
-      candidate.tile_q = blocking.panel * blocking.panels;
-      candidate.tile_k = blocking.keys;
-      candidate.head_dim = dim;  // run-time loops: no bucket is padded
-      candidate.head_dim_v = dim_v;
-      candidate.workspace = workspace_parts(problem, blocking).size;
-      candidate.why = why(problem, blocking);
-    }
-    candidates.push_back(std::move(candidate));
-  }
+void append_forward(const Problem& problem, std::vector<backend::Candidate>& candidates) {
+  for (int id = 0; id < static_cast<int>(choices().size()); ++id)
+    candidates.push_back(forward_candidate(problem, id));
 }
 
-void launch(const backend::Candidate& candidate, const Problem& problem,
-            const kernel::ForwardArguments& arguments, void* workspace, const Stream& stream) {
+void launch_forward(const backend::Candidate& candidate, const Problem& problem,
+                    const kernel::ForwardArguments& arguments, void* workspace,
+                    const Stream& stream) {
   const Unit& unit = *choices()[static_cast<std::size_t>(candidate.id)].unit;
   const Blocking blocking{unit.panel, candidate.tile_q / unit.panel, candidate.tile_k};
   const WorkspaceParts parts = workspace_parts(problem, blocking);
@@ -223,10 +150,10 @@ void launch(const backend::Candidate& candidate, const Problem& problem,
                  blocking,
                  memory + parts.scratch,
                  parts.stride,
-                 unit.forward[static_cast<int>(element(problem.query.dtype))][static_cast<int>(
-                     arguments.general() ? Flavour::General : Flavour::Plain)]};
+                 unit.forward[static_cast<int>(element(problem.query.dtype))]
+                             [static_cast<int>(flavour(problem))]};
   context.order.heads_together = true;  // a head's keys stay in the second-level cache
-  if (tiny(arguments)) {
+  if (tiny(flops(arguments))) {
     for (Index task = 0; task < context.order.size(); ++task) run_task(&context, task, 0);
     return;
   }

@@ -1,11 +1,8 @@
-// One instruction set's kernels of the vector path: compiled once for each, see CMakeLists.txt.
+// One instruction set's forward kernels of the vector path: compiled once for each, see
+// CMakeLists.txt.
 
 #include "backends/kokkos/vector/forward_task.hpp"
-
-#define TESSERA_PASTE_(a, b) a##b
-#define TESSERA_PASTE(a, b) TESSERA_PASTE_(a, b)
-#define TESSERA_TEXT_(a) #a
-#define TESSERA_TEXT(a) TESSERA_TEXT_(a)
+#include "backends/kokkos/vector/unit.hpp"
 
 namespace isa = tessera::kokkos::vector::TESSERA_VECTOR_ISA;
 using tessera::kokkos::Bf16;

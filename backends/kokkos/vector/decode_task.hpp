@@ -1,0 +1,318 @@
+#pragma once
+// A few query rows against many keys: bound by reading K and V, so every row of the key head's
+// group is computed from one reading, lanes along the head dimension, the operands as they lie in
+// memory.
+//
+//     for each block of keys
+//       for each group of keys    scores = q·k, all rows       lanes: dim
+//       weigh                     scores to weights            lanes: keys
+//       for each group of keys    out += weights·v, all rows   lanes: dim_v
+//
+// Rows are those of all query heads of the group, query head by query head.
+
+#include "backends/kokkos/vector/forward.hpp"
+#include "backends/kokkos/vector/modify.hpp"
+#include "core/kernel/split.hpp"
+
+namespace tessera::kokkos::vector::TESSERA_VECTOR_ISA {
+
+// Register tiles: rows x keys of scores; keys whose values meet one load of an output.
+inline constexpr int kDecodeRows = kWidth == 16 ? 4 : 2;
+inline constexpr int kDecodeKeys = 4;
+inline constexpr int kValueKeys = kWidth == 16 ? 8 : 4;
+inline constexpr Index kAheadKeys = 16;  // rows of K or V between a use and its prefetch
+
+// kWidth neighbours as fp32; `left` of them exist, a multiple of 8 where a vector is wider.
+template <class T>
+TESSERA_FN Float load_part(const T* p, Index left) {
+  if constexpr (kWidth == 16) {
+    if (left < 16) {
+      return Float(__builtin_shufflevector(load8(p), Float8{}, 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11,
+                                           12, 13, 14, 15));
+    }
+  }
+  return load_wide(p);
+}
+
+TESSERA_FN float sum_lanes(Float v) {
+#if TESSERA_VECTOR_WIDTH == 16
+  const Float8 a = Float8(__builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7)) +
+                   Float8(__builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15));
+#elif TESSERA_VECTOR_WIDTH == 8
+  const Float8 a = v;
+#endif
+  using Float4 = float __attribute__((vector_size(16)));
+#if TESSERA_VECTOR_WIDTH >= 8
+  const Float4 b = Float4(__builtin_shufflevector(a, a, 0, 1, 2, 3)) +
+                   Float4(__builtin_shufflevector(a, a, 4, 5, 6, 7));
+#else
+  const Float4 b = v;
+#endif
+  return (b[0] + b[2]) + (b[1] + b[3]);
+}
+
+TESSERA_FN float largest_lane(Float v) {
+  float largest = v[0];
+  for (int i = 1; i < kWidth; ++i) largest = kernel::ScalarLanes::max(largest, v[i]);
+  return largest;
+}
+
+TESSERA_FN void prefetch_row(const void* row, Index bytes) {
+  for (Index i = 0; i < bytes; i += 64) __builtin_prefetch(static_cast<const char*>(row) + i);
+}
+
+// What a task works with.
+struct DecodeBlock {
+  Index rows;
+  Index dim;     // floats a row of `query`: whole vectors
+  Index dim_v;   // likewise of `out`
+  float* query;  // [rows][dim]
+  float* out;    // [rows][dim_v], unnormalised
+  float* max;    // [rows]
+  float* sum;
+  float* score;  // [rows][kDecodeBlock]
+};
+
+// scores of keys [key, key + kKeys) for all rows: q·k.
+template <class T, int kKeys>
+TESSERA_FN void decode_scores(const DecodeBlock& b, const Rows<T>& keys, Index key, Index dim,
+                              float* score) {
+  const T* k[kKeys];
+  TESSERA_UNROLL
+  for (int j = 0; j < kKeys; ++j) k[j] = keys[key + j];
+  Index row = 0;
+  const auto rows = [&](auto count) {
+    constexpr int kRows = decltype(count)::value;
+    Float sum[kRows][kKeys] = {};
+    const float* const query = b.query + row * b.dim;
+    for (Index column = 0; column < dim; column += kWidth) {
+      Float operand[kKeys];
+      TESSERA_UNROLL
+      for (int j = 0; j < kKeys; ++j) operand[j] = load_part(k[j] + column, dim - column);
+      TESSERA_UNROLL
+      for (int r = 0; r < kRows; ++r) {
+        const Float q = load(query + r * b.dim + column);
+        TESSERA_UNROLL
+        for (int j = 0; j < kKeys; ++j) sum[r][j] += q * operand[j];
+      }
+    }
+    TESSERA_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      TESSERA_UNROLL
+      for (int j = 0; j < kKeys; ++j) score[(row + r) * kDecodeBlock + j] = sum_lanes(sum[r][j]);
+    }
+    row += kRows;
+  };
+  while (b.rows - row >= kDecodeRows) rows(Vectors<kDecodeRows>{});
+  while (row < b.rows) rows(Vectors<1>{});
+}
+
+// out += weights · values of keys [key, key + kKeys).
+template <class T, int kKeys>
+TESSERA_FN void decode_values(const DecodeBlock& b, const Rows<T>& values, Index key, Index dim_v,
+                              const float* weight) {
+  const T* v[kKeys];
+  TESSERA_UNROLL
+  for (int j = 0; j < kKeys; ++j) v[j] = values[key + j];
+  for (Index column = 0; column < dim_v; column += kWidth) {
+    Float operand[kKeys];
+    TESSERA_UNROLL
+    for (int j = 0; j < kKeys; ++j) operand[j] = load_part(v[j] + column, dim_v - column);
+    for (Index row = 0; row < b.rows; ++row) {
+      float* const out = b.out + row * b.dim_v + column;
+      Float sum = load(out);
+      TESSERA_UNROLL
+      for (int j = 0; j < kKeys; ++j) sum += broadcast(weight[row * kDecodeBlock + j]) * operand[j];
+      store(out, sum);
+    }
+  }
+}
+
+// Scores of one row, [0, count) keys from `first` on, become weights; returns the factor for what
+// the row has accumulated.
+template <class T>
+static float decode_weigh(const DecodeTask& task, const DecodeBlock& b, Index row, Index first,
+                          Index count) {
+  const kernel::ForwardArguments& a = *task.arguments;
+  const kernel::Sequence& s = *task.sequence;
+  const Index group_row = task.row_first + row;
+  const Index head = task.key_head * (a.head_q / a.head_k) + group_row / s.rows;
+  const Index query = group_row % s.rows;
+  float* const score = b.score + row * kDecodeBlock;
+  const bool general = a.general();
+  kernel::ScoreModifiers m;
+  if (general) m = kernel::score_modifiers(a, task.batch, head);
+  const kernel::TileDistance distance = kernel::distance_to(s.diagonal, query, first);
+  const auto seen = kernel::relative_to(s.band, query, first).row<kernel::ScalarLanes>(0);
+  const kernel::Interval<Int> see{Lanes::whole(seen.begin),
+                                  Lanes::whole(static_cast<int>(smaller(seen.end, count)))};
+  const auto at = [&](const kernel::ScoreOperand& operand, Index key) {
+    return score_offset(operand, task.batch, head, query, first + key);
+  };
+  Float top = broadcast(kernel::kMinusInfinity);
+  for (Index key = 0; key < count; key += kWidth) {
+    const Int column = iota() + Lanes::whole(static_cast<int>(key));
+    Float value = load(score + key);
+    if (general) {
+      Float bias{};
+      Int visible = Float{} == Float{};
+      for (int i = 0; i < kWidth && key + i < count; ++i) {
+        if (m.bias) {
+          bias[i] = a.bias_fp32
+                        ? load1(static_cast<const float*>(a.bias.data) + at(a.bias, key + i))
+                        : load1(static_cast<const T*>(a.bias.data) + at(a.bias, key + i));
+        }
+        if (m.mask) {
+          visible[i] =
+              -static_cast<int>(static_cast<const std::uint8_t*>(
+                                    a.boolean_mask.data)[at(a.boolean_mask, key + i)] != 0);
+        }
+      }
+      value = kernel::modify<Lanes>(m, value, distance, Int{}, column, bias, visible);
+    }
+    value = kernel::hide<Lanes>(value, see, column);
+    top = kernel::observe<Lanes>(top, value);
+    store(score + key, value);
+  }
+  kernel::SoftmaxState<float> state{b.max[row], b.sum[row]};
+  // largest_lane lets NaN through as max() does: b where either is NaN.
+  const float factor = kernel::advance<kernel::ScalarLanes>(state, largest_lane(top));
+  const Float origin = broadcast(kernel::origin<kernel::ScalarLanes>(state.max));
+  Float sum{};
+  for (Index key = 0; key < count; key += kWidth) {
+    const Float w = kernel::weight<Lanes>(load(score + key), origin);
+    sum += w;
+    store(score + key, w);
+  }
+  b.max[row] = state.max;
+  b.sum[row] = state.sum + sum_lanes(sum);
+  if (a.dropout.threshold != 0) {
+    const kernel::DropoutStream stream =
+        kernel::dropout_stream(a.dropout, a.head_q, task.batch, head);
+    for (Index group = 0; group < count; group += 8) {
+      std::uint32_t words[4];
+      kernel::draw<kernel::ScalarLanes>(stream, static_cast<std::uint32_t>(query),
+                                        static_cast<std::uint32_t>((first + group) / 8), words);
+      for (std::uint32_t c = 0; c < 8; ++c) {
+        if (!kernel::kept<kernel::ScalarLanes>(stream, words, c)) score[group + c] = 0;
+      }
+    }
+  }
+  return factor;
+}
+
+template <class T>
+static void decode_task(const DecodeTask& task) {
+  const kernel::ForwardArguments& a = *task.arguments;
+  const kernel::Sequence& s = *task.sequence;
+  const DecodeScratch at = decode_layout(task.row_last - task.row_first, a.dim, a.dim_v);
+  DecodeBlock b{task.row_last - task.row_first, decode_columns(a.dim),
+                decode_columns(a.dim_v),        task.scratch,
+                task.partial + at.out,          task.partial + at.max,
+                task.partial + at.sum,          task.scratch + at.score};
+  const float scale = a.general() ? 1.0f : a.scale * kernel::kLog2E;
+  const Index first_head = task.key_head * (a.head_q / a.head_k);
+  kernel::Interval<Index> any{s.keys, 0};
+  for (Index row = 0; row < b.rows; ++row) {
+    const Index query = (task.row_first + row) % s.rows;
+    const Index head = first_head + (task.row_first + row) / s.rows;
+    const bool live = query < s.query_end;
+    const T* const from = rows_of<T>(a.query, s.batch, head, s.query + query).data;
+    for (Index column = 0; column < b.dim; column += 8) {
+      store_as(b.query + row * b.dim + column,
+               live && column < a.dim ? load8(from + column) * scale : Float8{});
+    }
+    for (Index column = 0; column < b.dim_v; column += 8)
+      store_as(b.out + row * b.dim_v + column, Float8{});
+    b.max[row] = kernel::kMinusInfinity;
+    b.sum[row] = 0;
+    if (!live) continue;
+    const auto seen = s.band.row(query);
+    if (seen.begin >= seen.end) continue;
+    any = {smaller(any.begin, seen.begin), larger(any.end, seen.end)};
+  }
+  any = {larger(any.begin, task.keys.begin), smaller(any.end, task.keys.end)};
+  const Rows<T> keys = rows_of<T>(a.key, s.batch, task.key_head, s.key);
+  const Rows<T> values = rows_of<T>(a.value, s.batch, task.key_head, s.key);
+  constexpr Index kSize = sizeof(T);
+  // Blocks begin at multiples of 8, for dropout; what lies before the first key is hidden, unread.
+  for (Index first = any.begin / 8 * 8; first < any.end; first += kDecodeBlock) {
+    const Index from = larger(first, any.begin), to = smaller(first + kDecodeBlock, any.end);
+    for (Index row = 0; row < b.rows; ++row) {
+      for (Index i = 0; i < from - first; ++i) b.score[row * kDecodeBlock + i] = 0;
+      for (Index i = to - first; i < kDecodeBlock; ++i) b.score[row * kDecodeBlock + i] = 0;
+    }
+    Index key = from;
+    for (; key + kDecodeKeys <= to; key += kDecodeKeys) {
+      for (Index i = key + kAheadKeys; i < smaller(key + kAheadKeys + kDecodeKeys, any.end); ++i)
+        prefetch_row(keys[i], a.dim * kSize);
+      decode_scores<T, kDecodeKeys>(b, keys, key, a.dim, b.score + key - first);
+    }
+    for (; key < to; ++key) decode_scores<T, 1>(b, keys, key, a.dim, b.score + key - first);
+    for (Index row = 0; row < b.rows; ++row) {
+      // A row beyond query_end sees nothing.
+      const bool live = (task.row_first + row) % s.rows < s.query_end;
+      float factor = 1;
+      if (live) factor = decode_weigh<T>(task, b, row, first, to - first);
+      if (!live) {
+        for (Index i = 0; i < kDecodeBlock; ++i) b.score[row * kDecodeBlock + i] = 0;
+      }
+      if (factor == 1) continue;
+      for (Index column = 0; column < b.dim_v; column += kWidth) {
+        float* const out = b.out + row * b.dim_v + column;
+        store(out, load(out) * broadcast(factor));
+      }
+    }
+    key = from;
+    for (; key + kValueKeys <= to; key += kValueKeys) {
+      for (Index i = key + kAheadKeys; i < smaller(key + kAheadKeys + kValueKeys, any.end); ++i)
+        prefetch_row(values[i], a.dim_v * kSize);
+      decode_values<T, kValueKeys>(b, values, key, a.dim_v, b.score + key - first);
+    }
+    for (; key < to; ++key) decode_values<T, 1>(b, values, key, a.dim_v, b.score + key - first);
+  }
+}
+
+// Merges the parts of one row in their order, and writes it.
+template <class T>
+static void decode_merge(const DecodeMerge& task) {
+  const kernel::ForwardArguments& a = *task.arguments;
+  const kernel::Sequence& s = *task.sequence;
+  const DecodeScratch at = decode_layout(task.rows, a.dim, a.dim_v);
+  const Index query = task.group_row % s.rows;
+  const Index head = task.key_head * (a.head_q / a.head_k) + task.group_row / s.rows;
+  const Index columns = decode_columns(a.dim_v);
+  kernel::SoftmaxState<float> parts[kernel::kMaxParts];
+  for (Index i = 0; i < task.parts; ++i) {
+    const float* const part = task.partial + i * task.stride;
+    parts[i] = {part[at.max + task.row], part[at.sum + task.row]};
+  }
+  kernel::SoftmaxState<float> all = kernel::merge_parts<kernel::ScalarLanes>(parts, task.parts);
+  float factors[kernel::kMaxParts];
+  for (Index i = 0; i < task.parts; ++i)
+    factors[i] = kernel::part_factor<kernel::ScalarLanes>(all, parts[i]);
+  const bool nothing = all.sum == 0.0f || a.dropout.threshold == 65536;
+  float scale = a.dropout.threshold != 0 ? a.dropout.keep_scale() : 1.0f;
+  if (a.sinks && query < s.query_end) {
+    scale *= kernel::add_sink<kernel::ScalarLanes>(
+        all, kernel::to_base2<kernel::ScalarLanes>(a.sinks[head * a.sinks_head]));
+  }
+  scale *= kernel::inverse_sum<kernel::ScalarLanes>(all);
+  T* const out = const_cast<T*>(rows_of<T>(a.out, s.batch, head, s.query + query).data);
+  for (Index column = 0; column < a.dim_v; column += 8) {
+    Float8 sum{};
+    for (Index i = 0; i < task.parts && !nothing; ++i) {
+      // A part that saw nothing holds 0, or 0·NaN.
+      if (parts[i].sum == 0.0f) continue;
+      sum +=
+          load8(task.partial + i * task.stride + at.out + task.row * columns + column) * factors[i];
+    }
+    store8(out + column, nothing ? Float8{} : sum * scale);
+  }
+  if (a.lse.data) {
+    a.lse.data[s.batch * a.lse.batch + head * a.lse.head + (s.query + query) * a.lse.seq] =
+        kernel::log_sum_exp(all.max, all.sum);
+  }
+}
+
+}  // namespace tessera::kokkos::vector::TESSERA_VECTOR_ISA

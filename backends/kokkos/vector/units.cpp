@@ -1,0 +1,94 @@
+#include "backends/kokkos/vector/units.hpp"
+
+#include "backends/kokkos/vector/vector.hpp"
+#include "tessera_head_dims.hpp"
+
+namespace tessera::kokkos::vector {
+namespace {
+
+#if defined(TESSERA_VECTOR_X86)
+// What -march=x86-64-v3 and -v4 let the compiler use, by those of their features that clang 14 can
+// ask for; it knows no levels here. No processor has AVX2 without F16C, LZCNT and MOVBE.
+bool has_avx2() noexcept {
+  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+         __builtin_cpu_supports("bmi") && __builtin_cpu_supports("bmi2");
+}
+bool has_avx512() noexcept {
+  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vl");
+}
+#endif
+
+}  // namespace
+
+std::span<const Choice> choices() noexcept {
+#define TESSERA_CHOICE(isa, available) \
+  {&tessera_vector_##isa,              \
+   &tessera_vector_backward_##isa,     \
+   &tessera_vector_decode_##isa,       \
+   "forward.vector." #isa,             \
+   "backward.vector." #isa,            \
+   "decode.vector." #isa,              \
+   available}
+#if defined(TESSERA_VECTOR_X86)
+  static const Choice all[] = {TESSERA_CHOICE(avx512, has_avx512()),
+                               TESSERA_CHOICE(avx2, has_avx2()), TESSERA_CHOICE(portable, true)};
+#else
+  static const Choice all[] = {TESSERA_CHOICE(portable, true)};
+#endif
+#undef TESSERA_CHOICE
+  return all;
+}
+
+std::string_view best_isa() noexcept {
+  for (const Choice& choice : choices()) {
+    if (choice.available) return choice.unit->name;
+  }
+  return "portable";
+}
+
+std::string reject(const Choice& choice, const Problem& p) {
+  const Index widest = kernel::larger(p.query.extent.dim, p.value.extent.dim);
+  if (!choice.available) return "this processor lacks its instructions";
+  if (widest > TESSERA_BUILD_HEAD_DIM_MAX) {
+    return "head_dim " + std::to_string(widest) + " is above the largest that was built (" +
+           std::to_string(TESSERA_BUILD_HEAD_DIM_MAX) + ", see TESSERA_HEAD_DIMS)";
+  }
+  return {};
+}
+
+bool general(const Problem& p) {
+  return p.softcap || p.alibi_slopes || p.bias || p.boolean_mask || p.sinks ||
+         p.options.dropout > 0;
+}
+Flavour flavour(const Problem& p) { return general(p) ? Flavour::General : Flavour::Plain; }
+
+Element element(DType dtype) {
+  switch (dtype) {
+    case DType::fp16:
+      return Element::fp16;
+    case DType::bf16:
+      return Element::bf16;
+    default:
+      return Element::fp32;
+  }
+}
+
+Index most_rows(const Problem& p) {
+  return p.packed && p.options.max_seq_q > 0 ? p.options.max_seq_q : p.query.extent.seq;
+}
+Index sequences(const Problem& p) { return p.packed ? p.packed->segments : p.query.extent.batch; }
+
+std::size_t prefix_bytes(const Problem& p) {
+  // Segments are a number that nobody has allocated yet: what does not fit in memory saturates.
+  constexpr Index kMostSegments = Index{1} << 55;
+  const Index bytes =
+      p.packed ? (kernel::smaller(p.packed->segments, kMostSegments) + 1) * Index{sizeof(Index)}
+               : 0;
+  return static_cast<std::size_t>(round_up(bytes, 128));
+}
+
+bool tiny(double flops) { return flops < 1e6; }
+
+}  // namespace tessera::kokkos::vector
