@@ -17,8 +17,12 @@ constinit std::atomic<int> arrived{0};  // the last signal that came
 static_assert(std::atomic<const char*>::is_always_lock_free &&
               std::atomic<int>::is_always_lock_free);
 
-/// Takes effect at once, or when the handler that calls this returns.
+constinit std::atomic<bool> ending{false};
+
+/// Takes effect at once, or when the handler that calls this returns. One thread does it: a second
+/// could end the process before the first has removed what it took from the list.
 void end_by(int signal) noexcept {
+  if (ending.exchange(true)) return;
   for (std::atomic<const char*>& temporary : temporaries) {
     const char* const file = temporary.exchange(nullptr);
     if (file != nullptr) ::unlink(file);
@@ -53,13 +57,23 @@ void handle_signals() {
   }
 }
 
+namespace {
+
+/// Outside a handler: nothing more is done, whichever thread ends the process.
+[[noreturn]] void end_here() noexcept {
+  end_by(arrived);
+  while (true) ::pause();
+}
+
+}  // namespace
+
 SignalsWait::SignalsWait() noexcept {
   const bool outermost = waits.fetch_add(1) == 0;
-  if (outermost && arrived != 0) end_by(arrived);
+  if (outermost && arrived != 0) end_here();
 }
 
 SignalsWait::~SignalsWait() {
-  if (waits.fetch_sub(1) == 1 && arrived != 0) end_by(arrived);
+  if (waits.fetch_sub(1) == 1 && arrived != 0) end_here();
 }
 
 void remember_temporary(const char* file) noexcept {
