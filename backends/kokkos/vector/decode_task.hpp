@@ -16,11 +16,11 @@
 
 namespace tessera::kokkos::vector::TESSERA_VECTOR_ISA {
 
-// Register tiles: rows x keys of scores; keys whose values meet one load of an output.
+// Register tiles: rows x keys of scores, rows x vectors of outputs.
 inline constexpr int kDecodeRows = kWidth == 16 ? 4 : 2;
 inline constexpr int kDecodeKeys = 4;
-inline constexpr int kValueKeys = kWidth == 16 ? 8 : 4;
-inline constexpr Index kAheadKeys = 16;  // rows of K or V between a use and its prefetch
+inline constexpr int kDecodeVectors = 2;
+inline constexpr Index kAheadKeys = 16;  // keys between a row's use and its prefetch
 
 // kWidth neighbours as fp32; `left` of them exist, a multiple of 8 where a vector is wider.
 template <class T>
@@ -34,21 +34,38 @@ TESSERA_FN Float load_part(const T* p, Index left) {
   return load_wide(p);
 }
 
-TESSERA_FN float sum_lanes(Float v) {
+using Float4 = float __attribute__((vector_size(16)));
+
+// Sums of every fourth lane.
+TESSERA_FN Float4 fold(Float v) {
 #if TESSERA_VECTOR_WIDTH == 16
   const Float8 a = Float8(__builtin_shufflevector(v, v, 0, 1, 2, 3, 4, 5, 6, 7)) +
                    Float8(__builtin_shufflevector(v, v, 8, 9, 10, 11, 12, 13, 14, 15));
 #elif TESSERA_VECTOR_WIDTH == 8
   const Float8 a = v;
 #endif
-  using Float4 = float __attribute__((vector_size(16)));
 #if TESSERA_VECTOR_WIDTH >= 8
-  const Float4 b = Float4(__builtin_shufflevector(a, a, 0, 1, 2, 3)) +
-                   Float4(__builtin_shufflevector(a, a, 4, 5, 6, 7));
+  return Float4(__builtin_shufflevector(a, a, 0, 1, 2, 3)) +
+         Float4(__builtin_shufflevector(a, a, 4, 5, 6, 7));
 #else
-  const Float4 b = v;
+  return v;
 #endif
-  return (b[0] + b[2]) + (b[1] + b[3]);
+}
+
+TESSERA_FN float sum_lanes(Float v) {
+  const Float4 a = fold(v);
+  return (a[0] + a[2]) + (a[1] + a[3]);
+}
+
+// sum_lanes of four vectors at once.
+TESSERA_FN Float4 sum_lanes(const Float (&v)[4]) {
+  const Float4 p = fold(v[0]), q = fold(v[1]), r = fold(v[2]), t = fold(v[3]);
+  const Float4 a = Float4(__builtin_shufflevector(p, q, 0, 4, 1, 5)) +
+                   Float4(__builtin_shufflevector(p, q, 2, 6, 3, 7));
+  const Float4 b = Float4(__builtin_shufflevector(r, t, 0, 4, 1, 5)) +
+                   Float4(__builtin_shufflevector(r, t, 2, 6, 3, 7));
+  return Float4(__builtin_shufflevector(a, b, 0, 1, 4, 5)) +
+         Float4(__builtin_shufflevector(a, b, 2, 3, 6, 7));
 }
 
 TESSERA_FN float largest_lane(Float v) {
@@ -70,7 +87,8 @@ struct DecodeBlock {
   float* out;    // [rows][dim_v], unnormalised
   float* max;    // [rows]
   float* sum;
-  float* score;  // [rows][kDecodeBlock]
+  float* score;   // [rows][kDecodeBlock]
+  float* factor;  // [rows]: of what a row has accumulated before the block
 };
 
 // scores of keys [key, key + kKeys) for all rows: q·k.
@@ -98,8 +116,12 @@ TESSERA_FN void decode_scores(const DecodeBlock& b, const Rows<T>& keys, Index k
     }
     TESSERA_UNROLL
     for (int r = 0; r < kRows; ++r) {
-      TESSERA_UNROLL
-      for (int j = 0; j < kKeys; ++j) score[(row + r) * kDecodeBlock + j] = sum_lanes(sum[r][j]);
+      if constexpr (kKeys == 4) {
+        store_as(score + (row + r) * kDecodeBlock, sum_lanes(sum[r]));
+      } else {
+        static_assert(kKeys == 1);
+        score[(row + r) * kDecodeBlock] = sum_lanes(sum[r][0]);
+      }
     }
     row += kRows;
   };
@@ -107,25 +129,50 @@ TESSERA_FN void decode_scores(const DecodeBlock& b, const Rows<T>& keys, Index k
   while (row < b.rows) rows(Vectors<1>{});
 }
 
-// out += weights · values of keys [key, key + kKeys).
-template <class T, int kKeys>
-TESSERA_FN void decode_values(const DecodeBlock& b, const Rows<T>& values, Index key, Index dim_v,
-                              const float* weight) {
-  const T* v[kKeys];
+// out = out · factor + weights · values of keys [from, to), for kRows rows and kVectors vectors of
+// columns.
+template <class T, int kRows, int kVectors>
+TESSERA_FN void decode_values(const DecodeBlock& b, const Rows<T>& values, Index first, Index from,
+                              Index to, Index row, Index column, Index dim_v, const float* factor) {
+  float* const out = b.out + row * b.dim_v + column;
+  const float* const weight = b.score + row * kDecodeBlock - first;
+  Float sum[kRows][kVectors];
   TESSERA_UNROLL
-  for (int j = 0; j < kKeys; ++j) v[j] = values[key + j];
-  for (Index column = 0; column < dim_v; column += kWidth) {
-    Float operand[kKeys];
+  for (int r = 0; r < kRows; ++r) {
     TESSERA_UNROLL
-    for (int j = 0; j < kKeys; ++j) operand[j] = load_part(v[j] + column, dim_v - column);
-    for (Index row = 0; row < b.rows; ++row) {
-      float* const out = b.out + row * b.dim_v + column;
-      Float sum = load(out);
+    for (int v = 0; v < kVectors; ++v)
+      sum[r][v] = load(out + r * b.dim_v + v * kWidth) * broadcast(factor[row + r]);
+  }
+  for (Index key = from; key < to; ++key) {
+    const T* const value = values[key] + column;
+    Float operand[kVectors];
+    TESSERA_UNROLL
+    for (int v = 0; v < kVectors; ++v)
+      operand[v] = load_part(value + v * kWidth, dim_v - column - v * kWidth);
+    TESSERA_UNROLL
+    for (int r = 0; r < kRows; ++r) {
+      const Float w = broadcast(weight[r * kDecodeBlock + key]);
       TESSERA_UNROLL
-      for (int j = 0; j < kKeys; ++j) sum += broadcast(weight[row * kDecodeBlock + j]) * operand[j];
-      store(out, sum);
+      for (int v = 0; v < kVectors; ++v) sum[r][v] += w * operand[v];
     }
   }
+  TESSERA_UNROLL
+  for (int r = 0; r < kRows; ++r) {
+    TESSERA_UNROLL
+    for (int v = 0; v < kVectors; ++v) store(out + r * b.dim_v + v * kWidth, sum[r][v]);
+  }
+}
+
+// The same for all rows.
+template <class T, int kVectors>
+TESSERA_FN void decode_column(const DecodeBlock& b, const Rows<T>& values, Index first, Index from,
+                              Index to, Index column, Index dim_v, const float* factor) {
+  Index row = 0;
+  for (; row + kDecodeRows <= b.rows; row += kDecodeRows) {
+    decode_values<T, kDecodeRows, kVectors>(b, values, first, from, to, row, column, dim_v, factor);
+  }
+  for (; row < b.rows; ++row)
+    decode_values<T, 1, kVectors>(b, values, first, from, to, row, column, dim_v, factor);
 }
 
 // Scores of one row, [0, count) keys from `first` on, become weights; returns the factor for what
@@ -209,7 +256,8 @@ static void decode_task(const DecodeTask& task) {
   DecodeBlock b{task.row_last - task.row_first, decode_columns(a.dim),
                 decode_columns(a.dim_v),        task.scratch,
                 task.partial + at.out,          task.partial + at.max,
-                task.partial + at.sum,          task.scratch + at.score};
+                task.partial + at.sum,          task.scratch + at.score,
+                task.scratch + at.factor};
   const float scale = a.general() ? 1.0f : a.scale * kernel::kLog2E;
   const Index first_head = task.key_head * (a.head_q / a.head_k);
   kernel::Interval<Index> any{s.keys, 0};
@@ -242,34 +290,32 @@ static void decode_task(const DecodeTask& task) {
       for (Index i = 0; i < from - first; ++i) b.score[row * kDecodeBlock + i] = 0;
       for (Index i = to - first; i < kDecodeBlock; ++i) b.score[row * kDecodeBlock + i] = 0;
     }
+    // While scores are computed their values are fetched; while those are used, the next keys.
     Index key = from;
     for (; key + kDecodeKeys <= to; key += kDecodeKeys) {
-      for (Index i = key + kAheadKeys; i < smaller(key + kAheadKeys + kDecodeKeys, any.end); ++i)
-        prefetch_row(keys[i], a.dim * kSize);
+      for (Index i = key; i < key + kDecodeKeys; ++i) {
+        prefetch_row(values[i], a.dim_v * kSize);
+        if (i + kAheadKeys < to) prefetch_row(keys[i + kAheadKeys], a.dim * kSize);
+      }
       decode_scores<T, kDecodeKeys>(b, keys, key, a.dim, b.score + key - first);
     }
     for (; key < to; ++key) decode_scores<T, 1>(b, keys, key, a.dim, b.score + key - first);
     for (Index row = 0; row < b.rows; ++row) {
       // A row beyond query_end sees nothing.
       const bool live = (task.row_first + row) % s.rows < s.query_end;
-      float factor = 1;
-      if (live) factor = decode_weigh<T>(task, b, row, first, to - first);
-      if (!live) {
-        for (Index i = 0; i < kDecodeBlock; ++i) b.score[row * kDecodeBlock + i] = 0;
-      }
-      if (factor == 1) continue;
-      for (Index column = 0; column < b.dim_v; column += kWidth) {
-        float* const out = b.out + row * b.dim_v + column;
-        store(out, load(out) * broadcast(factor));
-      }
+      b.factor[row] = live ? decode_weigh<T>(task, b, row, first, to - first) : 1.0f;
+      if (live) continue;
+      for (Index i = 0; i < kDecodeBlock; ++i) b.score[row * kDecodeBlock + i] = 0;
     }
-    key = from;
-    for (; key + kValueKeys <= to; key += kValueKeys) {
-      for (Index i = key + kAheadKeys; i < smaller(key + kAheadKeys + kValueKeys, any.end); ++i)
-        prefetch_row(values[i], a.dim_v * kSize);
-      decode_values<T, kValueKeys>(b, values, key, a.dim_v, b.score + key - first);
+    Index next = to;
+    const Index most = smaller(to + kAheadKeys, any.end);
+    Index column = 0;
+    for (; column + kDecodeVectors * kWidth <= a.dim_v; column += kDecodeVectors * kWidth) {
+      for (Index i = 0; i < 4 && next < most; ++i, ++next) prefetch_row(keys[next], a.dim * kSize);
+      decode_column<T, kDecodeVectors>(b, values, first, from, to, column, a.dim_v, b.factor);
     }
-    for (; key < to; ++key) decode_values<T, 1>(b, values, key, a.dim_v, b.score + key - first);
+    for (; column < a.dim_v; column += kWidth)
+      decode_column<T, 1>(b, values, first, from, to, column, a.dim_v, b.factor);
   }
 }
 

@@ -154,10 +154,10 @@ struct DecodeMerge {
 inline constexpr Index kDecodeBlock = 64;  // keys whose scores are weighed together
 
 // Memory of a decode task in floats: [rows][columns] outputs and states of a part; [rows][columns]
-// queries and [rows][kDecodeBlock] scores of a thread.
+// queries, [rows][kDecodeBlock] scores and [rows] factors of a thread.
 struct DecodeScratch {
   Index out = 0, max = 0, sum = 0, partial = 0;
-  Index score = 0, scratch = 0;
+  Index score = 0, factor = 0, scratch = 0;
 };
 
 TESSERA_FN constexpr Index decode_columns(Index dim) { return (dim + 15) / 16 * 16; }
@@ -169,7 +169,8 @@ TESSERA_FN constexpr DecodeScratch decode_layout(Index rows, Index dim, Index di
   s.sum = s.max + lines(rows);
   s.partial = s.sum + lines(rows);
   s.score = lines(rows * decode_columns(dim));
-  s.scratch = s.score + lines(rows * kDecodeBlock);
+  s.factor = s.score + lines(rows * kDecodeBlock);
+  s.scratch = s.factor + lines(rows);
   return s;
 }
 
