@@ -32,10 +32,11 @@ function(tessera_add_program)
 endfunction()
 
 # What a test runs with. Pinned threads would share a core with another test's; the sanitizers end a test at the first
-# finding. The OpenMP runtime is not instrumented: with one thread, ThreadSanitizer sees our locks and nothing of it.
+# finding. The OpenMP runtime is not instrumented: with one thread, ThreadSanitizer sees our locks and nothing of it, and
+# clang's runtime needs no tool that tells it more.
 set(TESSERA_TEST_ENVIRONMENT "OMP_PROC_BIND=false" "UBSAN_OPTIONS=print_stacktrace=1")
 if(TESSERA_SANITIZE MATCHES "thread")
-  list(APPEND TESSERA_TEST_ENVIRONMENT "OMP_NUM_THREADS=1" "TSAN_OPTIONS=halt_on_error=1")
+  list(APPEND TESSERA_TEST_ENVIRONMENT "OMP_NUM_THREADS=1" "OMP_TOOL=disabled" "TSAN_OPTIONS=halt_on_error=1")
 endif()
 
 # The programs of tests with the label unit, without all the others.
