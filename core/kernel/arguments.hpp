@@ -97,13 +97,15 @@ struct ForwardArguments {
   const float* sinks = nullptr;  // sinks[h · sinks_head]
   Index sinks_head = 0;
   Dropout dropout;
+  bool accumulate_fp16 = false;  // Q·Kᵀ and each tile's P·V are rounded to fp16
 
   TESSERA_FN bool packed() const { return cu_seqlens_q.data != nullptr; }
-  // Does anything but the mask's geometry touch a score or a weight? Then the general flavour of a
-  // kernel runs.
+  // Does anything but the mask's geometry touch a product, a score or a weight? Then the general
+  // flavour of a kernel runs.
   TESSERA_FN bool general() const {
     return softcap > 0 || alibi_slopes != nullptr || bias.data != nullptr ||
-           boolean_mask.data != nullptr || sinks != nullptr || dropout.threshold != 0;
+           boolean_mask.data != nullptr || sinks != nullptr || dropout.threshold != 0 ||
+           accumulate_fp16;
   }
 };
 

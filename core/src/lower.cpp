@@ -89,6 +89,7 @@ kernel::ForwardArguments lower_forward(const Problem& p, const Args& args) {
                .offset = args.offset,
                .seed_device = args.seed_device,
                .offset_device = args.offset_device};
+  k.accumulate_fp16 = p.options.accumulate == Accumulate::fp16;
   return k;
 }
 

@@ -280,10 +280,10 @@ void check_supported(const Problem& p) {
     decline(concat("gradients for head dimension ", widest,
                    ": backward works from 8 to 256, forward and decode for 512, too"));
   }
-  if (p.options.accumulate == Accumulate::fp16) {
+  if (p.options.accumulate == Accumulate::fp16 && p.operation == Operation::backward) {
     decline(
-        "options.accumulate is Accumulate::fp16, which this version does not have: "
-        "Accumulate::fp32 works");
+        "options.accumulate is Accumulate::fp16: gradients are accumulated in fp32, by backward "
+        "with Accumulate::fp32");
   }
   if (p.options.batch_invariant) {
     decline(

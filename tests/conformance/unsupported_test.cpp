@@ -46,11 +46,6 @@ std::vector<Entry> table() {
   std::vector<Entry> entries{
       {"paged keys and values", "paged", [](Problem& p) { p.paged = true; }},
       {"batch_invariant", "batch_invariant", [](Problem& p) { p.options.batch_invariant = true; }},
-      {"Accumulate::fp16", "Accumulate::fp32",
-       [](Problem& p) {
-         set_type(p, DType::fp16);
-         p.options.accumulate = Accumulate::fp16;
-       }},
       {"rows beyond dropout's counter", "2^32",
        [](Problem& p) {
          p.options.dropout = 0.5;
@@ -109,7 +104,6 @@ TEST(Unsupported, WritesNothing) {
     for (const std::uint8_t byte : operands.result_bits()) ASSERT_EQ(byte, kPoison) << what;
     EXPECT_EQ(operands.damage(), "") << what;
   };
-  refuse("Accumulate::fp16", [](Options& options) { options.accumulate = Accumulate::fp16; });
   refuse("batch_invariant", [](Options& options) { options.batch_invariant = true; });
   c.dim = 264;
   refuse("head dimension", [](Options&) {});

@@ -129,9 +129,10 @@ TESSERA_FN void decode_scores(const DecodeBlock& b, const Rows<T>& keys, Index k
   while (row < b.rows) rows(Vectors<1>{});
 }
 
+// With kRound (Accumulate::fp16) the product is rounded before it is added.
 // out = out · factor + weights · values of keys [from, to), for kRows rows and kVectors vectors of
 // columns.
-template <class T, int kRows, int kVectors>
+template <class T, int kRows, int kVectors, bool kRound>
 TESSERA_FN void decode_values(const DecodeBlock& b, const Rows<T>& values, Index first, Index from,
                               Index to, Index row, Index column, Index dim_v, const float* factor) {
   float* const out = b.out + row * b.dim_v + column;
@@ -141,7 +142,8 @@ TESSERA_FN void decode_values(const DecodeBlock& b, const Rows<T>& values, Index
   for (int r = 0; r < kRows; ++r) {
     TESSERA_UNROLL
     for (int v = 0; v < kVectors; ++v)
-      sum[r][v] = load(out + r * b.dim_v + v * kWidth) * broadcast(factor[row + r]);
+      sum[r][v] =
+          kRound ? Float{} : load(out + r * b.dim_v + v * kWidth) * broadcast(factor[row + r]);
   }
   for (Index key = from; key < to; ++key) {
     const T* const value = values[key] + column;
@@ -159,20 +161,26 @@ TESSERA_FN void decode_values(const DecodeBlock& b, const Rows<T>& values, Index
   TESSERA_UNROLL
   for (int r = 0; r < kRows; ++r) {
     TESSERA_UNROLL
-    for (int v = 0; v < kVectors; ++v) store(out + r * b.dim_v + v * kWidth, sum[r][v]);
+    for (int v = 0; v < kVectors; ++v) {
+      float* const to_out = out + r * b.dim_v + v * kWidth;
+      if constexpr (kRound)
+        sum[r][v] = load(to_out) * broadcast(factor[row + r]) + round_to_fp16(sum[r][v]);
+      store(to_out, sum[r][v]);
+    }
   }
 }
 
 // The same for all rows.
-template <class T, int kVectors>
+template <class T, int kVectors, bool kRound>
 TESSERA_FN void decode_column(const DecodeBlock& b, const Rows<T>& values, Index first, Index from,
                               Index to, Index column, Index dim_v, const float* factor) {
   Index row = 0;
   for (; row + kDecodeRows <= b.rows; row += kDecodeRows) {
-    decode_values<T, kDecodeRows, kVectors>(b, values, first, from, to, row, column, dim_v, factor);
+    decode_values<T, kDecodeRows, kVectors, kRound>(b, values, first, from, to, row, column, dim_v,
+                                                    factor);
   }
   for (; row < b.rows; ++row)
-    decode_values<T, 1, kVectors>(b, values, first, from, to, row, column, dim_v, factor);
+    decode_values<T, 1, kVectors, kRound>(b, values, first, from, to, row, column, dim_v, factor);
 }
 
 // Scores of one row, [0, count) keys from `first` on, become weights; returns the factor for what
@@ -200,6 +208,7 @@ static float decode_weigh(const DecodeTask& task, const DecodeBlock& b, Index ro
   for (Index key = 0; key < count; key += kWidth) {
     const Int column = iota() + Lanes::whole(static_cast<int>(key));
     Float value = load(score + key);
+    if (a.accumulate_fp16) value = round_to_fp16(value);
     if (general) {
       Float bias{};
       Int visible = Float{} == Float{};
@@ -248,8 +257,8 @@ static float decode_weigh(const DecodeTask& task, const DecodeBlock& b, Index ro
   return factor;
 }
 
-template <class T>
-static void decode_task(const DecodeTask& task) {
+template <class T, bool kRound>
+static void decode_rows(const DecodeTask& task) {
   const kernel::ForwardArguments& a = *task.arguments;
   const kernel::Sequence& s = *task.sequence;
   const DecodeScratch at = decode_layout(task.row_last - task.row_first, a.dim, a.dim_v);
@@ -312,11 +321,20 @@ static void decode_task(const DecodeTask& task) {
     Index column = 0;
     for (; column + kDecodeVectors * kWidth <= a.dim_v; column += kDecodeVectors * kWidth) {
       for (Index i = 0; i < 4 && next < most; ++i, ++next) prefetch_row(keys[next], a.dim * kSize);
-      decode_column<T, kDecodeVectors>(b, values, first, from, to, column, a.dim_v, b.factor);
+      decode_column<T, kDecodeVectors, kRound>(b, values, first, from, to, column, a.dim_v,
+                                               b.factor);
     }
     for (; column < a.dim_v; column += kWidth)
-      decode_column<T, 1>(b, values, first, from, to, column, a.dim_v, b.factor);
+      decode_column<T, 1, kRound>(b, values, first, from, to, column, a.dim_v, b.factor);
   }
+}
+
+template <class T>
+static void decode_task(const DecodeTask& task) {
+  if constexpr (__is_same(T, Fp16)) {
+    if (task.arguments->accumulate_fp16) return decode_rows<T, true>(task);
+  }
+  decode_rows<T, false>(task);
 }
 
 // Merges the parts of one row in their order, and writes it.

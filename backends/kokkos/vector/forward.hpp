@@ -155,8 +155,15 @@ TESSERA_FN void weigh(State (&state)[kV], Index from, Index to, float* score) {
   }
 }
 
-// Oᵀ = Oᵀ · factor + Vᵀ Pᵀ.
+// Accumulate::fp16: a product as it is kept.
 template <int kV>
+TESSERA_FN void round_products(Index from, Index to, float* score) {
+  for (Index i = from * kV * kWidth; i < to * kV * kWidth; i += kWidth)
+    store(score + i, round_to_fp16(load(score + i)));
+}
+
+// Oᵀ = Oᵀ · factor + Vᵀ Pᵀ; with kRound the product is rounded to fp16 before it is added.
+template <int kV, bool kRound = false>
 TESSERA_FN void accumulate(const Panel<kV>& panel, const KeyBlock& block, Index dim_v, Index from,
                            Index to, const Float (&factor)[kV], const float* score) {
   for (Index column = 0; column < dim_v; column += kGroup) {
@@ -165,10 +172,20 @@ TESSERA_FN void accumulate(const Panel<kV>& panel, const KeyBlock& block, Index 
     TESSERA_UNROLL
     for (int r = 0; r < kGroup; ++r) {
       TESSERA_UNROLL
-      for (int v = 0; v < kV; ++v) tile[r][v] = load(out + (r * kV + v) * kWidth) * factor[v];
+      for (int v = 0; v < kV; ++v)
+        tile[r][v] = kRound ? Float{} : load(out + (r * kV + v) * kWidth) * factor[v];
     }
     multiply<kV>(tile, block.value + column * block.capacity + from * kGroup,
                  score + from * Panel<kV>::kLanes, to - from);
+    if constexpr (kRound) {
+      TESSERA_UNROLL
+      for (int r = 0; r < kGroup; ++r) {
+        TESSERA_UNROLL
+        for (int v = 0; v < kV; ++v) {
+          tile[r][v] = load(out + (r * kV + v) * kWidth) * factor[v] + round_to_fp16(tile[r][v]);
+        }
+      }
+    }
     TESSERA_UNROLL
     for (int r = 0; r < kGroup; ++r) {
       TESSERA_UNROLL

@@ -40,6 +40,7 @@ static void add_block(const ForwardTask& task, const Panel<kV>& panel, const Key
   } else {
     Float unused[kV] = {};
     score_groups<kV, false>(panel, block, a.dim, from, to, see, unused, pass.score, ahead);
+    if (a.accumulate_fp16) round_products<kV>(from, to, pass.score);
     modify_scores<kV>(task, panel, block, pass, from, to, see, top);
   }
 
@@ -57,7 +58,11 @@ static void add_block(const ForwardTask& task, const Panel<kV>& panel, const Key
     store(panel.max + v * kWidth, state[v].max);
     store(panel.sum + v * kWidth, state[v].sum);
   }
-  accumulate<kV>(panel, block, a.dim_v, from, to, factor, pass.score);
+  if (kFlavour == Flavour::General && a.accumulate_fp16) {
+    accumulate<kV, true>(panel, block, a.dim_v, from, to, factor, pass.score);
+  } else {
+    accumulate<kV>(panel, block, a.dim_v, from, to, factor, pass.score);
+  }
 }
 
 // Rows that see nothing by position: output 0, log-sum-exp -infinity.

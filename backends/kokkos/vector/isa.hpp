@@ -130,6 +130,18 @@ TESSERA_FN Float8 load8(const std::uint8_t* p) {
   return __builtin_convertvector(load_as<Byte8>(p), Float8);
 }
 
+// To fp16's precision and range.
+TESSERA_FN Float round_to_fp16(Float v) {
+#if defined(__AVX512F__)
+  return _mm512_cvtph_ps(_mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+#elif defined(__F16C__)
+  return _mm256_cvtph_ps(_mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+#else
+  for (int i = 0; i < kWidth; ++i) v[i] = kernel::fp16_to_float(kernel::float_to_fp16(v[i]));
+  return v;
+#endif
+}
+
 // kWidth neighbours as fp32.
 TESSERA_FN Float load_wide(const float* p) { return load(p); }
 TESSERA_FN Float load_wide(const Bf16* p) {

@@ -60,7 +60,7 @@ std::string reject(const Choice& choice, const Problem& p) {
 
 bool general(const Problem& p) {
   return p.softcap || p.alibi_slopes || p.bias || p.boolean_mask || p.sinks ||
-         p.options.dropout > 0;
+         p.options.dropout > 0 || p.options.accumulate == Accumulate::fp16;
 }
 Flavour flavour(const Problem& p) { return general(p) ? Flavour::General : Flavour::Plain; }
 

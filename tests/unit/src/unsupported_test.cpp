@@ -39,13 +39,6 @@ const Beyond kBeyond[] = {
     {"batch_invariant", [](Problem& p) { p.options.batch_invariant = true; },
      "options.batch_invariant is not in this version: a batch of one gives bits that depend on no "
      "neighbour"},
-    {"accumulate_fp16",
-     [](Problem& p) {
-       p.options.accumulate = Accumulate::fp16;
-       for (TensorSpec* spec : {&p.query, &p.key, &p.value, &*p.out}) spec->dtype = DType::fp16;
-     },
-     "options.accumulate is Accumulate::fp16, which this version does not have: Accumulate::fp32 "
-     "works"},
     {"packed_with_key_begin",
      [](Problem& p) {
        pack(p);
