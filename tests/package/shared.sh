@@ -28,7 +28,7 @@ fi
 if ldd -r "$library" | grep -E 'not found|undefined symbol'; then fail "it does not load"; fi
 
 find "$prefix/include" -name '*.hpp' | grep -q . || fail "no headers"
-if find "$prefix/include" -mindepth 2 -maxdepth 2 ! -name '*.hpp' | grep .; then
+if find "$prefix/include" -mindepth 2 -maxdepth 2 ! -name '*.hpp' ! -name '*.h' | grep .; then
   fail "not a header"
 fi
 
