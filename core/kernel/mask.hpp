@@ -57,6 +57,14 @@ struct Band {
     if (j < begin || j >= end) return {0, 0};
     return {larger(0, j - high), smaller(rows, j - low + 1)};
   }
+
+  // Rows of [0, rows) that see at least one of the keys [first, last); exact for the same reason.
+  TESSERA_FN constexpr Interval<Index> seeing(Index first, Index last, Index rows) const {
+    first = larger(first, begin);
+    last = smaller(last, end);
+    if (first >= last) return {0, 0};
+    return {column(first, rows).begin, column(last - 1, rows).end};
+  }
 };
 
 enum class TileClass { Skip, Whole, Partial };

@@ -18,8 +18,8 @@ namespace tessera::kernel {
 
 struct WorkItem {
   Index batch = 0;  // packed: the segment
-  Index head = 0;
-  Index block = 0;  // of rows, inside the sequence
+  Index head = 0;   // of query; of key in an order of keys
+  Index block = 0;  // of rows, or of keys, inside the sequence
 };
 
 // Which blocks of rows have most keys to read.
@@ -43,6 +43,13 @@ TESSERA_FN void build_block_prefix(const ForwardArguments& a, Index block, Index
   prefix[0] = 0;
   for (Index s = 0; s < a.batch; ++s)
     prefix[s + 1] = prefix[s] + count_blocks(sequence(a, s).rows, block);
+}
+
+// Likewise of keys.
+TESSERA_FN void build_key_block_prefix(const ForwardArguments& a, Index block, Index* prefix) {
+  prefix[0] = 0;
+  for (Index s = 0; s < a.batch; ++s)
+    prefix[s + 1] = prefix[s] + count_blocks(sequence(a, s).keys, block);
 }
 
 // The segment s with prefix[s] <= x < prefix[s + 1], for x in [0, prefix[segments]).
@@ -107,6 +114,17 @@ TESSERA_FN WorkOrder work_order(const ForwardArguments& a, Index block, const In
           a.head_k,
           count_blocks(a.seq_q, block),
           heaviest(a.left, a.right),
+          a.packed() ? prefix : nullptr};
+}
+
+// Tasks of backward, one a (batch, key head, block of keys). The keys that most rows see are at the
+// other end than the rows that see most keys.
+TESSERA_FN WorkOrder key_work_order(const ForwardArguments& a, Index block, const Index* prefix) {
+  return {a.batch,
+          a.head_k,
+          a.head_k,
+          count_blocks(a.seq_k, block),
+          heaviest(a.right, a.left),
           a.packed() ? prefix : nullptr};
 }
 

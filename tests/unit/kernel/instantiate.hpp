@@ -21,8 +21,10 @@ TESSERA_FN void compute_task(const ForwardArguments& a, Index task, Index* prefi
                              typename L::Index lane, typename L::Value (&out)[2]) {
   using Value = typename L::Value;
   constexpr Index kTile = 16;
+  if (a.packed()) build_key_block_prefix(a, kTile, prefix);
+  const Index key_tasks = key_work_order(a, kTile, prefix).size();
   if (a.packed()) build_block_prefix(a, kTile, prefix);
-  const WorkItem item = work_order(a, kTile, prefix).item(task);
+  const WorkItem item = work_order(a, kTile, prefix).item(task % key_tasks);
   const Sequence s = sequence(a, item.batch);
   const Index row_first = item.block * kTile, row_last = smaller(row_first + kTile, s.rows);
   const ScoreModifiers modifiers = score_modifiers(a, item.batch, item.head);
@@ -60,7 +62,7 @@ TESSERA_FN void compute_task(const ForwardArguments& a, Index task, Index* prefi
            inverse_sum<L>(state);
   out[1] = L::broadcast(
       log_sum_exp(1.0f, 2.0f) + fp16_to_float(float_to_fp16(1.5f)) +
-      bf16_to_float(float_to_bf16(static_cast<float>(s.band.column(3, s.rows).end))) +
+      bf16_to_float(float_to_bf16(static_cast<float>(s.band.seeing(3, 5, s.rows).end))) +
       static_cast<float>(s.band.all_of(row_first, row_last).end) * a.dropout.keep_scale());
 }
 

@@ -84,6 +84,19 @@ TEST(Band, RowAndColumnAreTheDefinition) {
   }
 }
 
+TEST(Band, SeeingIsTheUnionOfColumns) {
+  for (const Band& band : small_bands()) {
+    const Visible visible(band);
+    for (Index first = 0; first < kKeys; ++first) {
+      for (Index last = first; last <= kKeys; ++last) {
+        const kernel::Interval<Index> rows = band.seeing(first, last, kRows);
+        for (Index i = 0; i < kRows; ++i)
+          ASSERT_EQ(in(rows, i), visible.count(i, i + 1, first, last) > 0) << i;
+      }
+    }
+  }
+}
+
 TEST(Band, AnyAndAllOfRows) {
   for (const Band& band : small_bands()) {
     const Visible visible(band);

@@ -122,6 +122,27 @@ TEST(WorkOrder, WeightsNeverGrow) {
   }
 }
 
+// Of keys: rows that see each block.
+TEST(WorkOrder, WeightsOfKeysNeverGrow) {
+  for (const auto& [left, right] : {std::pair<Index, Index>{kernel::kUnbounded, 0},
+                                    {0, kernel::kUnbounded},
+                                    {kernel::kUnbounded, 5}}) {
+    kernel::ForwardArguments a;
+    a.batch = 2, a.head_q = 4, a.head_k = 2, a.seq_q = a.seq_k = 100, a.left = left,
+    a.right = right;
+    const WorkOrder order = kernel::key_work_order(a, 16, nullptr);
+    expect_each_once(order, {7, 7});
+    EXPECT_EQ(order.size(), 2 * 2 * 7);
+    Index before = 1 << 20;
+    for (const WorkItem& item : items(order)) {
+      const Index first = item.block * 16, last = std::min<Index>(100, first + 16);
+      const auto rows = kernel::sequence(a, item.batch).band.seeing(first, last, 100);
+      EXPECT_LE(rows.end - rows.begin, before);
+      before = rows.end - rows.begin;
+    }
+  }
+}
+
 TEST(WorkOrder, PackedSegmentsOfAnyLength) {
   std::mt19937 random(6);
   for (int repeat = 0; repeat < 300; ++repeat) {
@@ -147,6 +168,10 @@ TEST(WorkOrder, PackedSegmentsOfAnyLength) {
     WorkOrder order = kernel::work_order(a, 16, prefix.data());
     order.heads_together = repeat % 3 == 0;
     expect_each_once(order, blocks);
+    if (HasFatalFailure()) return;
+    a.seq_k = longest, a.total_k = a.total_q;  // the keys' segments are the rows'
+    kernel::build_key_block_prefix(a, 16, prefix.data());
+    expect_each_once(kernel::key_work_order(a, 16, prefix.data()), blocks);
     if (HasFatalFailure()) return;
   }
 }
