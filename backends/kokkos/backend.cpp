@@ -3,10 +3,11 @@
 #include "core/src/backend.hpp"
 
 #include <mutex>
+#include <string>
 
 #include <tessera/error.hpp>
 
-#include "backends/kokkos/generic/forward.hpp"
+#include "backends/kokkos/generic/generic.hpp"
 #include "backends/kokkos/parallel.hpp"
 #include "backends/kokkos/runtime.hpp"
 #include "backends/kokkos/vector/vector.hpp"
@@ -20,32 +21,47 @@ std::string_view head_dims() noexcept { return TESSERA_BUILD_HEAD_DIMS; }
 
 std::vector<Candidate> candidates(const Problem& problem) {
   std::vector<Candidate> all;
-  switch (problem.operation) {
-    case Operation::forward:
-      if (kokkos::host_space()) kokkos::vector::append_forward(problem, all);
-      all.push_back(kokkos::generic::candidate(problem));
-      break;
-    case Operation::backward:
-      if (kokkos::host_space()) kokkos::vector::append_backward(problem, all);
-      break;
-    case Operation::decode:
-      if (kokkos::host_space()) kokkos::vector::append_decode(problem, all);
-      break;
+  if (kokkos::host_space()) {
+    switch (problem.operation) {
+      case Operation::forward:
+        kokkos::vector::append_forward(problem, all);
+        break;
+      case Operation::backward:
+        kokkos::vector::append_backward(problem, all);
+        break;
+      case Operation::decode:
+        kokkos::vector::append_decode(problem, all);
+        break;
+    }
   }
+  if (problem.operation != Operation::backward) all.push_back(kokkos::generic::candidate(problem));
   return all;
 }
+
+namespace {
+
+bool is_generic(const Candidate& candidate) {
+  using namespace kokkos::generic;
+  return candidate.kernel == kForward || candidate.kernel == kDecode;
+}
+
+// Teams cannot do with the caller's thread alone.
+void refuse_inside_parallel_region(const Candidate& candidate) {
+  if (!kokkos::inside_parallel_region()) return;
+  throw DeviceError(std::string(candidate.kernel) +
+                    " cannot run inside an OpenMP parallel region: call it outside");
+}
+
+}  // namespace
 
 void launch(const Candidate& candidate, const Problem& problem,
             const kernel::ForwardArguments& arguments, void* workspace, const Stream& stream) {
   kokkos::ensure_initialized();
   const std::lock_guard lock(kokkos::launch_lock());
   kokkos::begin_launch(stream);
-  if (candidate.kernel == kokkos::generic::kForward) {
-    if (kokkos::inside_parallel_region()) {
-      throw DeviceError(
-          "forward.generic cannot run inside an OpenMP parallel region: call it outside");
-    }
-    kokkos::generic::launch(problem, arguments, workspace, stream);
+  if (is_generic(candidate)) {
+    refuse_inside_parallel_region(candidate);
+    kokkos::generic::launch_forward(candidate.kernel, problem, arguments, workspace, stream);
   } else if (problem.operation == Operation::decode) {
     kokkos::vector::launch_decode(candidate, problem, arguments, workspace, stream);
   } else {

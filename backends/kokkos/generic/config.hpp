@@ -1,5 +1,5 @@
 #pragma once
-// Sizes of the generic kernel, without Kokkos.
+// Sizes of the generic kernels, without Kokkos.
 
 #include <cstddef>
 
@@ -10,9 +10,9 @@ namespace tessera::kokkos::generic {
 
 using kernel::Index;
 
-// Query rows of a team.
+// Query rows of a team, or of a step.
 inline constexpr int kRows = 32;
-// Keys of a step; a multiple of 8, so that dropout's groups of columns fit.
+// Keys of a step, or of a team; a multiple of 8, so that dropout's groups of columns fit.
 inline constexpr int kKeys = 32;
 // Query rows that a thread computes at a time.
 inline constexpr int kGroup = 4;
@@ -21,7 +21,7 @@ inline constexpr int kRun = 16;
 // Of the team's scratch memory, in bytes.
 inline constexpr int kAlign = 64;
 
-// The team's scratch memory, offsets in floats:
+// Forward's scratch memory of a team, offsets in floats:
 //
 //     query   [kRows][dim]                      the block's rows
 //     out     [kRows][dim_v]                    O, not yet divided by the sum

@@ -10,7 +10,7 @@
 #include <tessera/kokkos.hpp>
 #include <tessera/plan.hpp>
 
-#include "backends/kokkos/generic/kernel.hpp"
+#include "backends/kokkos/generic/forward_kernel.hpp"
 #include "core/src/plan_impl.hpp"
 #include "tests/unit/kokkos/call.hpp"
 
@@ -37,7 +37,7 @@ std::vector<float> compute_with(const Options& options, int threads, int level) 
   const Args args = call.args(out);
   const kernel::ForwardArguments a = detail::lower_forward(describe(args, options), args);
   const kernel::WorkOrder order = kernel::work_order(a, kokkos::generic::kRows, nullptr);
-  typename Kernel::Policy policy(Space(), static_cast<int>(order.size()), threads, 1);
+  kokkos::generic::Policy policy(Space(), static_cast<int>(order.size()), threads, 1);
   const std::size_t bytes =
       kokkos::generic::Scratch::of(a.dim, a.dim_v).bytes() + kokkos::generic::kAlign;
   policy.set_scratch_size(level, Kokkos::PerTeam(bytes));

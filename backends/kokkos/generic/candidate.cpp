@@ -1,10 +1,9 @@
-#include "backends/kokkos/generic/forward.hpp"
-
 #include <algorithm>
 #include <array>
 #include <string>
 
 #include "backends/kokkos/generic/config.hpp"
+#include "backends/kokkos/generic/generic.hpp"
 #include "tessera_head_dims.hpp"
 
 namespace tessera::kokkos::generic {
@@ -48,7 +47,7 @@ std::size_t prefix_bytes(const Problem& p) {
 }  // namespace
 
 backend::Candidate candidate(const Problem& problem) {
-  return {.kernel = kForward,
+  return {.kernel = problem.operation == Operation::decode ? kDecode : kForward,
           .rejected = reject(problem),
           .tile_q = kRows,
           .tile_k = kKeys,

@@ -1,0 +1,93 @@
+#pragma once
+// How the generic kernels are launched: what a team is made of, and what a packed batch needs.
+
+#include <algorithm>
+#include <cstddef>
+#include <exception>
+#include <string>
+
+#include "backends/kokkos/generic/config.hpp"
+#include "backends/kokkos/generic/tile.hpp"
+#include "backends/kokkos/space.hpp"
+#include "core/kernel/work_order.hpp"
+
+namespace tessera::kokkos::generic {
+
+// How a team is made up: on a host one thread whose compiler vectorises eight neighbours, on a
+// device one lane a key.
+inline constexpr int kWidth = kHostSpace ? 8 : 1;
+inline constexpr int kThreads = kHostSpace ? 1 : kRows / kGroup;
+inline constexpr int kVector = kHostSpace ? 1 : kKeys;
+
+// Kokkos counts teams in an int.
+inline constexpr Index kMostTeams = Index{1} << 30;
+
+// One team a task, with `bytes` of scratch memory: make(first, level) gives the kernel of the tasks
+// from `first` on.
+template <class Make>
+void run_teams(const Space& space, const std::string& name, Index tasks, std::size_t bytes,
+               int threads, const Make& make) {
+  const int level = bytes <= static_cast<std::size_t>(Policy::scratch_size_max(0)) ? 0 : 1;
+  for (Index first = 0; first < tasks; first += kMostTeams) {
+    const int teams = static_cast<int>(std::min(tasks - first, kMostTeams));
+    Policy policy(space, teams, threads, kVector);
+    policy.set_scratch_size(level, Kokkos::PerTeam(bytes)).set_chunk_size(1);
+    Kokkos::parallel_for(name, policy, make(first, level));
+  }
+}
+
+// Memory of the device that lives as long as what was launched to use it.
+class DeviceMemory {
+ public:
+  DeviceMemory(const Space& space, std::size_t bytes)
+      : space_(space),
+        data_(
+            Kokkos::kokkos_malloc<Memory>("tessera: workspace", std::max<std::size_t>(bytes, 1))) {}
+  DeviceMemory(const DeviceMemory&) = delete;
+  DeviceMemory& operator=(const DeviceMemory&) = delete;
+  ~DeviceMemory() {
+    try {
+      space_.fence("tessera: workspace");
+      Kokkos::kokkos_free<Memory>(data_);
+    } catch (const std::exception&) {  // on the way out with an error that has been told
+    }
+  }
+
+  void* data() const { return data_; }
+
+ private:
+  using Memory = Space::memory_space;
+  const Space& space_;
+  void* data_;
+};
+
+// Where the blocks of a packed batch's segments begin among all of them.
+struct BuildPrefix {
+  kernel::ForwardArguments a;
+  Index* rows;
+  Index* keys;  // null: not wanted
+
+  KOKKOS_FUNCTION void operator()(int) const {
+    kernel::build_block_prefix(a, kRows, rows);
+    if (keys != nullptr) kernel::build_key_block_prefix(a, kKeys, keys);
+  }
+};
+
+inline void build_prefix(const Space& space, const BuildPrefix& build) {
+  if (kHostSpace) {
+    space.fence("tessera: earlier work on the stream");
+    build(0);
+  } else {
+    Kokkos::parallel_for("tessera::build_block_prefix",
+                         Kokkos::RangePolicy<Space, Kokkos::IndexType<int>>(space, 0, 1), build);
+  }
+}
+
+// Tasks of an order over blocks of `block` of `total` rows or keys, or as many as a packed batch
+// can have: how many it has is known on the device only.
+inline Index most_tasks(const kernel::WorkOrder& order, Index total, Index block) {
+  if (kHostSpace || order.prefix == nullptr) return order.size();
+  return (total / block + order.batch) * order.head_q;
+}
+
+}  // namespace tessera::kokkos::generic
