@@ -34,7 +34,7 @@ std::vector<Candidate> candidates(const Problem& problem) {
         break;
     }
   }
-  if (problem.operation != Operation::backward) all.push_back(kokkos::generic::candidate(problem));
+  all.push_back(kokkos::generic::candidate(problem));
   return all;
 }
 
@@ -42,7 +42,8 @@ namespace {
 
 bool is_generic(const Candidate& candidate) {
   using namespace kokkos::generic;
-  return candidate.kernel == kForward || candidate.kernel == kDecode;
+  return candidate.kernel == kForward || candidate.kernel == kBackward ||
+         candidate.kernel == kDecode;
 }
 
 // Teams cannot do with the caller's thread alone.
@@ -74,7 +75,12 @@ void launch(const Candidate& candidate, const Problem& problem,
   kokkos::ensure_initialized();
   const std::lock_guard lock(kokkos::launch_lock());
   kokkos::begin_launch(stream);
-  kokkos::vector::launch_backward(candidate, problem, arguments, workspace, stream);
+  if (is_generic(candidate)) {
+    refuse_inside_parallel_region(candidate);
+    kokkos::generic::launch_backward(problem, arguments, workspace, stream);
+  } else {
+    kokkos::vector::launch_backward(candidate, problem, arguments, workspace, stream);
+  }
 }
 
 }  // namespace tessera::backend

@@ -4,6 +4,7 @@
 
 #include "backends/kokkos/generic/config.hpp"
 #include "backends/kokkos/generic/generic.hpp"
+#include "backends/kokkos/generic/workspace.hpp"
 #include "tessera_head_dims.hpp"
 
 namespace tessera::kokkos::generic {
@@ -39,23 +40,31 @@ std::string reject(const Problem& p) {
   return reason.empty() ? reject_dim("value", p.value.extent.dim) : reason;
 }
 
-// Packed: where each segment's blocks begin among all of them.
-std::size_t prefix_bytes(const Problem& p) {
-  return p.packed ? (static_cast<std::size_t>(p.packed->segments) + 1) * sizeof(Index) : 0;
+std::string_view kernel_of(Operation operation) {
+  switch (operation) {
+    case Operation::backward:
+      return kBackward;
+    case Operation::decode:
+      return kDecode;
+    default:
+      return kForward;
+  }
 }
 
 }  // namespace
 
 backend::Candidate candidate(const Problem& problem) {
-  return {.kernel = problem.operation == Operation::decode ? kDecode : kForward,
+  const bool backward = problem.operation == Operation::backward;
+  return {.kernel = kernel_of(problem.operation),
           .rejected = reject(problem),
           .tile_q = kRows,
           .tile_k = kKeys,
           .head_dim = bucket(problem.query.extent.dim),
           .head_dim_v = bucket(problem.value.extent.dim),
           .splits = 1,
-          .workspace = prefix_bytes(problem),
-          .why = "runs on every Kokkos device; its scratch memory is the team's",
+          .workspace = backward ? Workspace::of(problem).size : prefix_bytes(problem),
+          .why = std::string("runs on every Kokkos device; its scratch memory is the team's") +
+                 (backward && !problem.out ? "; recomputes what forward gave" : ""),
           .id = -1};
 }
 

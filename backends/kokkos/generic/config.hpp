@@ -54,6 +54,49 @@ struct Scratch {
   }
 };
 
+// Backward's, the same for all its kernels but for what they sum:
+//
+//     query    [kRows][dim]      the rows of the tile, and their gradients of O
+//     dout     [kRows][dim_v]
+//     key      [dim][kKeys]      the keys of the tile, transposed, and their values
+//     value    [dim_v][kKeys]
+//     weight   [kRows][kKeys]    Q·Kᵀ, then what dropout left of the weights P
+//     gradient [kRows][kKeys]    dO·Vᵀ, then dS
+//     lse, delta   [kRows]       the rows' statistics
+//     kept     [kRows]           which weights dropout keeps: a bit a key
+//     sum                        what the kernel adds up
+struct GradientScratch {
+  Index query = 0;
+  Index dout = 0;
+  Index key = 0;
+  Index value = 0;
+  Index weight = 0;
+  Index gradient = 0;
+  Index lse = 0;
+  Index delta = 0;
+  Index kept = 0;
+  Index sum = 0;
+  Index size = 0;
+
+  TESSERA_FN static constexpr GradientScratch of(Index dim, Index dim_v, Index sums) {
+    GradientScratch s;
+    s.dout = s.query + kRows * dim;
+    s.key = s.dout + kRows * dim_v;
+    s.value = s.key + dim * kKeys;
+    s.weight = s.value + dim_v * kKeys;
+    s.gradient = s.weight + kRows * kKeys;
+    s.lse = s.gradient + kRows * kKeys;
+    s.delta = s.lse + kRows;
+    s.kept = s.delta + kRows;
+    s.sum = s.kept + kRows * kKeys / 32;
+    s.size = s.sum + sums;
+    return s;
+  }
+  TESSERA_FN constexpr std::size_t bytes() const {
+    return static_cast<std::size_t>(size) * sizeof(float);
+  }
+};
+
 // Neighbouring numbers that one lane computes at once: a float on a device, a vector register on a
 // host, spelled out because host compilers else vectorise along the wrong loop.
 template <int kWidth>

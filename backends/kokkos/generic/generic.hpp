@@ -11,15 +11,18 @@
 namespace tessera::kokkos::generic {
 
 inline constexpr std::string_view kForward = "forward.generic";
+inline constexpr std::string_view kBackward = "backward.generic";
 inline constexpr std::string_view kDecode = "decode.generic";  // forward's kernel
 
 // What computes the problem's operation.
 backend::Candidate candidate(const Problem& problem);
 
-// The caller holds the launch lock. `workspace` may be null. Throws DeviceError, which names
+// The caller holds the launch lock. `workspace` may be null. Throw DeviceError, which names
 // `kernel`.
 void launch_forward(std::string_view kernel, const Problem& problem,
                     const kernel::ForwardArguments& arguments, void* workspace,
                     const Stream& stream);
+void launch_backward(const Problem& problem, const kernel::BackwardArguments& arguments,
+                     void* workspace, const Stream& stream);
 
 }  // namespace tessera::kokkos::generic
