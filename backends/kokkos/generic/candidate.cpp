@@ -23,7 +23,7 @@ std::int64_t bucket(std::int64_t dim) {
 std::string reject_dim(const char* name, std::int64_t dim) {
   if (dim % 8 != 0) {
     return std::string(name) + ".extent.dim is " + std::to_string(dim) +
-           "; it must be a multiple of 8: pad to " + std::to_string((dim + 7) / 8 * 8);
+           "; must be a multiple of 8: pad to " + std::to_string((dim + 7) / 8 * 8);
   }
   if (bucket(dim) == 0) {
     return std::string(name) + ".extent.dim is " + std::to_string(dim) +
@@ -34,8 +34,6 @@ std::string reject_dim(const char* name, std::int64_t dim) {
 }
 
 std::string reject(const Problem& p) {
-  if (p.options.accumulate != Accumulate::fp32)
-    return "it accumulates in fp32: use Accumulate::fp32";
   std::string reason = reject_dim("query", p.query.extent.dim);
   return reason.empty() ? reject_dim("value", p.value.extent.dim) : reason;
 }

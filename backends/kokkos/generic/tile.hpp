@@ -126,6 +126,10 @@ KOKKOS_FUNCTION void multiply(const Member& team, const float* rows, const float
   });
 }
 
+TESSERA_FN float round_to_fp16(float x) {
+  return kernel::fp16_to_float(kernel::float_to_fp16(x));
+}
+
 // A matrix in scratch memory, or its transpose: element (i, x) is data[i · row + x · step].
 struct Factors {
   const float* data;
@@ -138,11 +142,12 @@ struct Unscaled {
 };
 
 // sum[i][columns] = factor(i) · sum[i] + Σ left(i, x) · right[x][columns] over x in [from, to), for
-// i in groups [first, last).
+// i in groups [first, last). With `round` (Accumulate::fp16) the product is rounded to fp16 before
+// it is added.
 template <int kWidth, class Factor = Unscaled>
 KOKKOS_FUNCTION void accumulate(const Member& team, const Factors& left, int first, int last,
                                 int from, int to, const float* right, int columns, float* sum,
-                                const Factor& factor = {}) {
+                                const Factor& factor = {}, bool round = false) {
   using N = Neighbours<kWidth>;
   Kokkos::parallel_for(Kokkos::TeamThreadRange(team, first, last), [&](int group) {
     const int i_first = group * kGroup;
@@ -158,6 +163,12 @@ KOKKOS_FUNCTION void accumulate(const Member& team, const Factors& left, int fir
       for (int i = 0; i < kGroup; ++i) {
         typename N::Part row[N::kParts];
         N::load(result + i * columns, row);
+        if (round) {
+          float numbers[kWidth];
+          N::store(add[i], numbers);
+          for (float& x : numbers) x = round_to_fp16(x);
+          N::load(numbers, add[i]);
+        }
         TESSERA_UNROLL
         for (int p = 0; p < N::kParts; ++p) row[p] = row[p] * factor(i_first + i) + add[i][p];
         N::store(row, result + i * columns);
@@ -224,6 +235,7 @@ KOKKOS_FUNCTION float score_of(const kernel::ForwardArguments& a, const Head& h,
                                const kernel::Interval<int>& see, int i, int j, float product) {
   if (!kernel::holds<Lanes>(see, j)) return kernel::kMinusInfinity;
   if (!h.general) return product * h.modifiers.scale;
+  if (a.accumulate_fp16) product = round_to_fp16(product);
   const auto offset = [&](const kernel::ScoreOperand& operand) {
     return h.batch * operand.batch + h.head * operand.head + (t.row_first + i) * operand.row +
            (t.key_first + j) * operand.column;
