@@ -1,23 +1,23 @@
-# Sourced by the tests beside it. Environment, from CMakeLists.txt: SOURCE, BUILD, WORK, VERSION,
-# BACKEND, COMPILER, GENERATOR, PYTHON, KOKKOS (its package folder, if it is installed somewhere),
-# TOOLS (ON if the build has the tessera command).
+# Sourced by the tests beside it. Environment, from CMakeLists.txt: SOURCE, BUILD, WORK, LIBRARY (where a
+# test that builds the library does so), VERSION, BACKEND, COMPILER, GENERATOR, PYTHON, KOKKOS (its package folder, if it is installed
+# somewhere), TOOLS (ON if the build has the tessera command), CCACHE (the program, where there is one).
 set -euo pipefail
 consumer=$SOURCE/tests/package/consumer
 unset LD_LIBRARY_PATH # what is built here must load without help
+# Projects outside are compiled through ccache too.
+if [ -n "$CCACHE" ]; then export CMAKE_CXX_COMPILER_LAUNCHER=$CCACHE; fi
 
 fail() {
   echo "FAILED: $*" >&2
   exit 1
 }
 
-# library_build FOLDER ARGUMENT...: builds the library alone. The folder is kept for the next run.
+# library_build ARGUMENT...: builds the library alone. The folder is kept for the next run.
 library_build() {
-  local folder=$1
-  shift
-  cmake -S "$SOURCE" -B "$folder" -G "$GENERATOR" -DCMAKE_CXX_COMPILER="$COMPILER" \
+  cmake -S "$SOURCE" -B "$LIBRARY" -G "$GENERATOR" -DCMAKE_CXX_COMPILER="$COMPILER" \
         -DBACKEND="$BACKEND" -DCMAKE_BUILD_TYPE=Release -DTESSERA_BUILD_TESTS=OFF \
         -DTESSERA_BUILD_BENCH=OFF -DTESSERA_BUILD_TOOLS=OFF -DTESSERA_BUILD_EXAMPLES=OFF "$@"
-  cmake --build "$folder" --parallel 2
+  cmake --build "$LIBRARY" --parallel 2
 }
 
 # install_and_move BUILD PREFIX: installs elsewhere first, because an installed tree can be moved.

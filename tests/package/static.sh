@@ -3,8 +3,8 @@
 # TESSERA_HEAD_DIMS=64 one without larger head dimensions.
 source "$(dirname "$0")/common.sh"
 prefix=$WORK/prefix
-library_build "$WORK/build" -DBUILD_SHARED_LIBS=OFF -DTESSERA_HEAD_DIMS=64
-install_and_move "$WORK/build" "$prefix"
+library_build -DBUILD_SHARED_LIBS=OFF -DTESSERA_HEAD_DIMS=64
+install_and_move "$LIBRARY" "$prefix"
 [ -e "$(libraries "$prefix")/libtessera.a" ] || fail "no static library"
 if find "$prefix" -name 'libtessera.so*' | grep .; then fail "there is a shared library too"; fi
 
