@@ -87,8 +87,9 @@ KOKKOS_FUNCTION void ForwardKernel<Element, kWidth>::operator()(const Member& te
     load_slots<Element>(team, a_.value, batch, key_head, seq, tile.from, tile.to, dim_v, b.tile);
     weigh(team, b, tile);
     team.team_barrier();
-    accumulate<kWidth>(team, {b.score, kKeys, 1}, 0, groups_of(b.live), tile.from, tile.to, b.tile,
-                       dim_v, b.out, [&](int i) { return b.factor[i]; }, a_.accumulate_fp16);
+    accumulate<kWidth>(
+        team, {b.score, kKeys, 1}, 0, groups_of(b.live), tile.from, tile.to, b.tile, dim_v, b.out,
+        [&](int i) { return b.factor[i]; }, a_.accumulate_fp16);
     team.team_barrier();
   }
   finish(team, b);

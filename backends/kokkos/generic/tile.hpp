@@ -4,8 +4,8 @@
 
 #include <type_traits>
 
-#include "backends/kokkos/generic/config.hpp"
 #include "backends/kokkos/element.hpp"
+#include "backends/kokkos/generic/config.hpp"
 #include "backends/kokkos/space.hpp"
 #include "core/kernel/mask.hpp"
 #include "core/kernel/modifiers.hpp"
@@ -126,9 +126,7 @@ KOKKOS_FUNCTION void multiply(const Member& team, const float* rows, const float
   });
 }
 
-TESSERA_FN float round_to_fp16(float x) {
-  return kernel::fp16_to_float(kernel::float_to_fp16(x));
-}
+TESSERA_FN float round_to_fp16(float x) { return kernel::fp16_to_float(kernel::float_to_fp16(x)); }
 
 // A matrix in scratch memory, or its transpose: element (i, x) is data[i · row + x · step].
 struct Factors {
