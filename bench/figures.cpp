@@ -93,7 +93,7 @@ Json forward_figures(int rounds) {
     const double seconds = median(cell->seconds), fraction = median(cell->fraction);
     const auto [low, high] = std::minmax_element(cell->fraction.begin(), cell->fraction.end());
     figures.push_back({{"name", "forward/" + name_of(cell->c)},
-                       {"kernel", cell->runner.plan().kernel()},
+                       {"kernel", cell->runner.kernel()},
                        {"milliseconds", seconds * 1e3},
                        {"gflops_per_second", flops_of(cell->c) / seconds / 1e9},
                        {"peak_gflops_per_second", median(cell->peak) / 1e9},

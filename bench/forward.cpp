@@ -1,4 +1,5 @@
-// forward/<dtype>/d<head_dim>/<full|causal|window>/s<seq>[/<extra>]: throughput at batch·heads 8.
+// <forward|backward|decode>/<dtype>/d<head_dim>/<full|causal|window>/s<seq>[/<extra>]: throughput
+// at batch·heads 8.
 
 #include <chrono>
 #include <cstdint>
@@ -27,10 +28,10 @@ std::string cached_name;
 std::int64_t cached_batch = 0;  // 0: not measured yet
 
 const Workload& workload_of(const Case& c) {
-  if (cached_name != name_of(c)) {
+  if (cached_name != full_name_of(c)) {
     release_data();  // before the new data comes
     cached = std::make_unique<const Workload>(c);
-    cached_name = name_of(c);
+    cached_name = full_name_of(c);
     cached_batch = 0;
   }
   return *cached;
@@ -49,9 +50,11 @@ std::int64_t batch_of(const Runner& runner) {
   return cached_batch;
 }
 
-void run_forward(benchmark::State& state, const Case& c) {
+}  // namespace
+
+void run_throughput(benchmark::State& state, const Case& c) {
   const DeviceInfo device = device_info();
-  const Runner runner(workload_of(c));
+  const Runner runner(workload_of(c), adapter());
   const double peak = has_peak(device.isa) ? measure_peak(device.isa, device.threads) : 0;
   const std::int64_t batch =
       batch_of(runner);  // also wakes the threads that slept while the peak was measured
@@ -65,12 +68,18 @@ void run_forward(benchmark::State& state, const Case& c) {
 
   state.counters["flops"] = flops_of(c);
   state.counters["bytes"] = bytes_of(c);
-  state.counters["flops_per_second"] = flops_of(c) / per_call;
-  if (peak > 0) state.counters["peak_fraction"] = flops_of(c) / per_call / peak;
-  state.SetLabel(std::string(runner.plan().kernel()));
+  if (c.operation == Operation::decode) {  // which memory bounds, not arithmetic
+    state.counters["kv_bytes_per_second"] = bytes_of(c) / per_call;
+  } else {
+    state.counters["flops_per_second"] = flops_of(c) / per_call;
+    if (peak > 0) state.counters["peak_fraction"] = flops_of(c) / per_call / peak;
+  }
+  state.SetLabel(std::string(runner.kernel()));
 }
 
-std::vector<Case> cases() {
+namespace {
+
+std::vector<Case> forward_cases() {
   std::vector<Case> all;
   for (const DType dtype : {DType::fp32, DType::bf16, DType::fp16}) {
     for (const Visible visible : {Visible::Full, Visible::Causal}) {
@@ -94,6 +103,45 @@ std::vector<Case> cases() {
   return all;
 }
 
+std::vector<Case> backward_cases() {
+  std::vector<Case> all;
+  for (const DType dtype : {DType::fp32, DType::bf16, DType::fp16}) {
+    for (const Visible visible : {Visible::Full, Visible::Causal}) {
+      for (const std::int64_t head_dim : {64, 128}) {
+        all.push_back({.dtype = dtype,
+                       .head_dim = head_dim,
+                       .visible = visible,
+                       .seq = 2048,
+                       .operation = Operation::backward});
+      }
+    }
+  }
+  all.push_back({.dtype = DType::bf16,
+                 .head_dim = 128,
+                 .visible = Visible::Causal,
+                 .seq = 2048,
+                 .extra = Extra::Gqa4,
+                 .operation = Operation::backward});
+  return all;
+}
+
+std::vector<Case> decode_cases() {
+  std::vector<Case> all;
+  for (const DType dtype : {DType::fp32, DType::bf16, DType::fp16}) {
+    for (const std::int64_t seq : {2048, 16384}) {
+      for (const Extra extra : {Extra::None, Extra::Gqa4}) {
+        all.push_back({.dtype = dtype,
+                       .head_dim = 128,
+                       .visible = Visible::Causal,
+                       .seq = seq,
+                       .extra = extra,
+                       .operation = Operation::decode});
+      }
+    }
+  }
+  return all;
+}
+
 }  // namespace
 
 void release_data() noexcept {
@@ -101,8 +149,11 @@ void release_data() noexcept {
   cached_name.clear();
 }
 
-void register_forward() {
-  for (const Case& c : cases()) add("forward", run_forward, c, benchmark::kMillisecond);
+void register_throughput() {
+  for (const auto& cases : {forward_cases(), backward_cases(), decode_cases(), preset_cases()}) {
+    for (const Case& c : cases)
+      add(to_string(c.operation), run_throughput, c, benchmark::kMillisecond);
+  }
 }
 
 }  // namespace tessera::bench

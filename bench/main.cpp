@@ -1,4 +1,5 @@
-// Google Benchmark over Tessera's public API. bench/README.md says what the names mean.
+// Google Benchmark over Tessera's public API, or with --adapter PATH.so over somebody else's
+// implementation behind <tessera/adapter.h>. bench/README.md says what the names mean.
 //
 // Times that count are real_time. Google Benchmark is left to decide the number of iterations by
 // processor time, which for a host space is the same and needs no suffix in the names; forward/…
@@ -6,6 +7,8 @@
 
 #include <cstdio>
 #include <exception>
+#include <iterator>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -33,6 +36,26 @@ void add_context() {
   add("toolkit", build.toolkit);
   add("compiler", build.compiler);
   add("build_type", build.build_type);
+  if (const auto* adapter = tessera::bench::adapter()) add("adapter", adapter->name());
+}
+
+/// Takes --adapter PATH or --adapter=PATH out of the arguments.
+std::optional<std::string> take_adapter(std::vector<char*>& arguments) {
+  constexpr std::string_view kFlag = "--adapter";
+  std::optional<std::string> path;
+  for (auto it = arguments.begin(); it != arguments.end();) {
+    const std::string_view argument(*it);
+    if (argument == kFlag && std::next(it) != arguments.end()) {
+      path = *std::next(it);
+      it = arguments.erase(it, it + 2);
+    } else if (argument.starts_with(kFlag) && argument.substr(kFlag.size()).starts_with('=')) {
+      path = argument.substr(kFlag.size() + 1);
+      it = arguments.erase(it);
+    } else {
+      ++it;
+    }
+  }
+  return path;
 }
 
 }  // namespace
@@ -42,15 +65,21 @@ int main(int argc, char** argv) try {
   std::string repetitions = "--benchmark_repetitions=7", seconds = "--benchmark_min_time=0.1";
   std::vector<char*> arguments{argv[0], repetitions.data(), seconds.data()};
   arguments.insert(arguments.end(), argv + 1, argv + argc);
+  const std::optional<std::string> path = take_adapter(arguments);
   int count = static_cast<int>(arguments.size());
   arguments.push_back(nullptr);
 
   benchmark::Initialize(&count, arguments.data());
   if (benchmark::ReportUnrecognizedArguments(count, arguments.data())) return 2;
+  std::optional<tessera::bench::Adapter> adapter;
+  if (path) tessera::bench::set_adapter(&adapter.emplace(*path));
   add_context();
-  tessera::bench::register_forward();
-  tessera::bench::register_latency();
-  tessera::bench::register_naive();
+  tessera::bench::register_throughput();
+  if (!adapter) {  // what else there is, is about Tessera alone
+    tessera::bench::register_latency();
+    tessera::bench::register_naive();
+    tessera::bench::register_stack();
+  }
   const bool any = benchmark::RunSpecifiedBenchmarks() > 0;
   tessera::bench::release_data();
   benchmark::Shutdown();

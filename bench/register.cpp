@@ -4,6 +4,14 @@
 #include <string>
 
 namespace tessera::bench {
+namespace {
+
+const Adapter* chosen = nullptr;
+
+}  // namespace
+
+const Adapter* adapter() noexcept { return chosen; }
+void set_adapter(const Adapter* adapter) noexcept { chosen = adapter; }
 
 void add(std::string_view kind, void (*function)(benchmark::State&, const Case&), const Case& c,
          benchmark::TimeUnit unit) {

@@ -3,6 +3,7 @@
 /// calls them.
 
 #include <string_view>
+#include <vector>
 
 #include <benchmark/benchmark.h>
 
@@ -10,10 +11,18 @@
 
 namespace tessera::bench {
 
-void register_forward();  ///< forward/…: throughput
-void register_latency();  ///< plan/…, execute/…, workspace/…: what a call costs beside the
-                          ///< arithmetic
-void register_naive();    ///< naive/…: unfused attention on the host, for scale
+void register_throughput();  ///< forward/…, backward/…, decode/…
+void register_latency();     ///< plan/…, execute/…, workspace/…: what a call costs beside the
+                             ///< arithmetic
+void register_naive();       ///< naive/…: unfused attention on the host, for scale
+void register_stack();       ///< stack/…: 12 layers, and what they keep for backward
+
+/// Shapes of models that exist.
+std::vector<Case> preset_cases();
+
+/// Whose throughput is measured: null for Tessera's own. Set before anything is registered.
+const Adapter* adapter() noexcept;
+void set_adapter(const Adapter* adapter) noexcept;
 
 /// Frees the data of the last benchmark; while the device still stands, that is before main
 /// returns.

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tessera/adapter.h>
 #include <tessera/tessera.h>
 
 extern long checks, failures;
