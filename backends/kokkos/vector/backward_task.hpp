@@ -10,6 +10,8 @@ namespace tessera::kokkos::vector::TESSERA_VECTOR_ISA {
 // --- Row statistics
 // ---------------------------------------------------------------------------------
 
+// dO·O runs over the columns in the order in which dO·V is summed: where one key has the whole
+// weight O is V, and the gradient of its score exactly 0.
 template <class T>
 static void rows_task(const RowsTask& task) {
   const kernel::BackwardArguments& b = *task.arguments;
@@ -17,20 +19,27 @@ static void rows_task(const RowsTask& task) {
   const kernel::Sequence& s = *task.sequence;
   const Rows<T> out = rows_of<T>(a.out, s.batch, task.head, s.query);
   const Rows<T> dout = rows_of<T>(b.dout, s.batch, task.head, s.query);
-  for (Index row = task.row_first; row < smaller(task.row_last, s.query_end); ++row) {
+  const Index last = smaller(task.row_last, s.query_end);
+  for (Index first = task.row_first; first < last; first += 8) {
     Float8 sum{};
-    for (Index column = 0; column < a.dim_v; column += 8)
-      sum += load8(out[row] + column) * load8(dout[row] + column);
-    float delta = 0;
-    for (int i = 0; i < 8; ++i) delta += sum[i];
-    const Index at = s.query + row;
-    if (b.dlse.data) {
-      delta -= b.dlse.data[s.batch * b.dlse.batch + task.head * b.dlse.head + at * b.dlse.seq];
+    for (Index column = 0; column < a.dim_v; column += 8) {
+      Float8 o[8], g[8];
+      load_transposed(out, first, 0, last, column, o);
+      load_transposed(dout, first, 0, last, column, g);
+      TESSERA_UNROLL
+      for (int i = 0; i < 8; ++i) sum += o[i] * g[i];
     }
-    const float lse = a.lse.data[s.batch * a.lse.batch + task.head * a.lse.head + at * a.lse.seq];
-    task.lse[row] = lse == kernel::kMinusInfinity ? -kernel::kMinusInfinity
-                                                  : kernel::to_base2<kernel::ScalarLanes>(lse);
-    task.delta[row] = delta;
+    for (Index row = first; row < smaller(first + 8, last); ++row) {
+      const Index at = s.query + row;
+      float delta = sum[row - first];
+      if (b.dlse.data) {
+        delta -= b.dlse.data[s.batch * b.dlse.batch + task.head * b.dlse.head + at * b.dlse.seq];
+      }
+      const float lse = a.lse.data[s.batch * a.lse.batch + task.head * a.lse.head + at * a.lse.seq];
+      task.lse[row] = lse == kernel::kMinusInfinity ? -kernel::kMinusInfinity
+                                                    : kernel::to_base2<kernel::ScalarLanes>(lse);
+      task.delta[row] = delta;
+    }
   }
 }
 
