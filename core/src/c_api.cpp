@@ -42,7 +42,7 @@ struct Text {
     std::size_t size = std::min(text.size(), Size - 1);
     const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; };
     while (size < text.size() && size > 0 && continues(text[size])) --size;
-    std::copy_n(text.data(), size, characters.data());
+    text.copy(characters.data(), size);
     characters[size] = '\0';
   }
 };
@@ -107,6 +107,24 @@ tessera_tensor dense(void* data, tessera_dtype dtype, const int64_t* extent,
   tensor.stride[2] = stride.seq;
   tensor.stride[3] = stride.dim;
   return tensor;
+}
+
+// With a null character at their ends, which a string_view need not have.
+struct BuildTexts {
+  std::string backend, toolkit, compiler, build_type, head_dims, commit;
+};
+
+const BuildTexts& build_texts() {
+  static const BuildTexts texts = [] {
+    const BuildInfo info = build_info();
+    return BuildTexts{.backend = std::string(info.backend),
+                      .toolkit = std::string(info.toolkit),
+                      .compiler = std::string(info.compiler),
+                      .build_type = std::string(info.build_type),
+                      .head_dims = std::string(info.head_dims),
+                      .commit = std::string(info.commit)};
+  }();
+  return texts;
 }
 
 template <std::size_t Size>
@@ -256,17 +274,16 @@ const char* tessera_version() {
 
 tessera_status tessera_build_info(tessera_build* build) {
   return guarded([&] {
-    const BuildInfo info = build_info();
-    // All are literals: they end with a null character.
+    const BuildTexts& texts = build_texts();
     detail::write_struct<tessera_build>("build",
                                         {.size = 0,
                                          .version = tessera_version(),
-                                         .backend = info.backend.data(),
-                                         .toolkit = info.toolkit.data(),
-                                         .compiler = info.compiler.data(),
-                                         .build_type = info.build_type.data(),
-                                         .head_dims = info.head_dims.data(),
-                                         .commit = info.commit.data()},
+                                         .backend = texts.backend.c_str(),
+                                         .toolkit = texts.toolkit.c_str(),
+                                         .compiler = texts.compiler.c_str(),
+                                         .build_type = texts.build_type.c_str(),
+                                         .head_dims = texts.head_dims.c_str(),
+                                         .commit = texts.commit.c_str()},
                                         build);
   });
 }

@@ -37,7 +37,7 @@ typedef struct tessera_adapter {
                            const tessera_stream* stream);
 
   /** Text of the calling thread's last call that was not tessera_ok. May be null. */
-  const char* (*last_error)(void);
+  const char* (*last_error)(void); /* NOLINT(modernize-redundant-void-arg): C */
 } tessera_adapter;
 
 /** The one function that the library exports. The table lives as long as the library is loaded. */
