@@ -51,6 +51,12 @@ CELLS = [
     for causal in (False, True)
 ]
 LEAST = 0.1  # seconds that a measurement takes at least
+attention = torch.nn.functional.scaled_dot_product_attention
+
+
+def name_of(kind: str, dtype: str, head_dim: int, causal: bool) -> str:
+    """As bench/ names its cases."""
+    return f"{kind}/{dtype}/d{head_dim}/{'causal' if causal else 'full'}/s{SEQ}"
 
 
 class Cell:
@@ -59,7 +65,7 @@ class Cell:
     def __init__(
         self, library: tessera.Library, kind: str, dtype: str, head_dim: int, causal: bool
     ) -> None:
-        self.name = f"{kind}/{dtype}/d{head_dim}/{'causal' if causal else 'full'}/s{SEQ}"
+        self.name = name_of(kind, dtype, head_dim, causal)
         mean_keys = (SEQ + 1) / 2 if causal else SEQ
         self.flops = 2 * HEADS * SEQ * mean_keys * 2 * head_dim
         self.flops *= 2.5 if kind == "backward" else 1
@@ -159,9 +165,6 @@ class Cell:
         return result
 
 
-attention = torch.nn.functional.scaled_dot_product_attention
-
-
 def time_of(call) -> float:
     """Seconds a call, over LEAST seconds and two calls, after one that wakes threads and caches."""
     call()
@@ -237,7 +240,7 @@ def main() -> int:
     device = library.device()
     torch.set_num_threads(device.threads)
 
-    wanted = [cell for cell in CELLS if options.filter.search("/".join(map(str, cell)))]
+    wanted = [cell for cell in CELLS if options.filter.search(name_of(*cell))]
     cells = [Cell(library, *cell) for cell in wanted]
     if not cells:
         parser.error("--filter matches nothing")
