@@ -1,6 +1,7 @@
 #include <tessera/plan.hpp>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "core/src/environment.hpp"
@@ -52,8 +53,9 @@ Plan make_plan(const Problem& problem) {
   impl->problem = problem;
   if (detail::has_no_output(problem)) {
     impl->nothing = true;
-    impl->chosen.kernel =
-        problem.operation == Operation::backward ? "backward.empty" : "forward.empty";
+    constexpr std::array<std::string_view, 3> kNothing{"forward.empty", "backward.empty",
+                                                       "decode.empty"};
+    impl->chosen.kernel = kNothing[static_cast<std::size_t>(problem.operation)];
     return PlanAccess::make(std::move(impl));
   }
   std::vector<Candidate> candidates = backend::candidates(problem);

@@ -40,7 +40,8 @@ struct Args {
   /// Backward reads it, with `out` or alone, and computes it again if both are absent.
   Tensor lse{};
 
-  /// Backward: gradient of a loss with respect to out, like out; any strides, 0 included.
+  /// Backward: gradient of a loss with respect to out, like out; any strides along
+  /// batch, head and seq, 0 included.
   ConstTensor dout{};
   /// Backward, optional: gradient with respect to lse, like lse; any strides.
   ConstTensor dlse{};

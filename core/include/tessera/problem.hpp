@@ -12,7 +12,7 @@ namespace tessera {
 
 struct Args;
 
-/// Which function of attention. This version answers Unsupported for decode.
+/// Which function of attention.
 enum class Operation : std::uint8_t { forward, backward, decode };
 
 /// A tensor without its data.
