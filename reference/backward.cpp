@@ -37,7 +37,7 @@ struct Job {
   const Call& call;
   const ConstTensor& dout;
   const ConstTensor& dlse;
-  const std::vector<double>& out;  // low: the rounded output
+  const std::vector<double>& out;  // the rounded output; empty: D is that of the unrounded one
   Backward& result;
   Sum<Real>& dbias;  // of the bias's shape
   Sum<Real>& dsink;  // [sequence, head_q]
@@ -174,9 +174,9 @@ void PairBackward<Real>::score_gradient(std::int64_t head, std::int64_t row) {
     }
     weight[j] = weight[j] * statistics.numerator / statistics.denominator;
     if (keep != nullptr) gradient[j] *= keep[j] * keep_scale;
-    if (!kLow<Real>) d += weight[j] * gradient[j];
+    if (job_.out.empty()) d += weight[j] * gradient[j];
   }
-  if (kLow<Real> && !statistics.empty) {
+  if (!job_.out.empty() && !statistics.empty) {
     const std::int64_t first =
         ((s_.batch * call_.head_q + head) * call_.args.query.extent.seq + at) * call_.dim_v;
     for (std::int64_t c = 0; c < call_.dim_v; ++c) {
@@ -333,10 +333,11 @@ void store_sink(const Call& call, const Sum<Real>& dsink, Backward& result) {
 
 template <class Real>
 Backward compute(const Args& args, const Options& options, const ConstTensor& dout,
-                 const ConstTensor& dlse) {
+                 const ConstTensor& dlse, const ConstTensor& given) {
   const Call call(args, options);
-  const std::vector<double> out =
-      kLow<Real> ? forward_low(args, options).out : std::vector<double>{};
+  const std::vector<double> out = given.data != nullptr ? to_doubles(given)
+                                  : kLow<Real>          ? forward_low(args, options).out
+                                                        : std::vector<double>{};
   Backward result;
   result.dq.assign(elements(args.query.extent), 0.0);
   result.dk.assign(elements(args.key.extent), 0.0);
@@ -369,13 +370,13 @@ Backward compute(const Args& args, const Options& options, const ConstTensor& do
 }  // namespace
 
 Backward backward(const Args& args, const Options& options, const ConstTensor& dout,
-                  const ConstTensor& dlse) {
-  return compute<double>(args, options, dout, dlse);
+                  const ConstTensor& dlse, const ConstTensor& out) {
+  return compute<double>(args, options, dout, dlse, out);
 }
 
 Backward backward_low(const Args& args, const Options& options, const ConstTensor& dout,
-                      const ConstTensor& dlse) {
-  return compute<float>(args, options, dout, dlse);
+                      const ConstTensor& dlse, const ConstTensor& out) {
+  return compute<float>(args, options, dout, dlse, out);
 }
 
 }  // namespace tessera::reference

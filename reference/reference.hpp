@@ -48,15 +48,17 @@ struct Backward {
       dsink_magnitude{};
 };
 
-/// float64, every option. `dout` is like out; `dlse` is optional (data null), like lse.
+/// float64, every option. `dout` is like out; `dlse` is optional (data null), like lse. `out`, if
+/// given, is what D = rowsum(dO∘out) takes, as backward takes what forward rounded: gradients as a
+/// function of all that backward is given. Without it D is that of the unrounded output.
 Backward backward(const Args& args, const Options& options, const ConstTensor& dout,
-                  const ConstTensor& dlse = {});
+                  const ConstTensor& dlse = {}, const ConstTensor& out = {});
 
 /// "low" for gradients: float32, P = softmax and dS = P∘(dP − D + dlse) each rounded once to the
-/// input type before they are multiplied, D = rowsum(dO∘O) of the rounded O, results rounded to the
-/// input type (dbias: to the bias's, dsink: not). The magnitudes stay empty.
+/// input type before they are multiplied, D = rowsum(dO∘O) of the rounded O, or of `out`, results
+/// rounded to the input type (dbias: to the bias's, dsink: not). The magnitudes stay empty.
 Backward backward_low(const Args& args, const Options& options, const ConstTensor& dout,
-                      const ConstTensor& dlse = {});
+                      const ConstTensor& dlse = {}, const ConstTensor& out = {});
 
 /// Outcome of the tolerance rule.
 struct Verdict {

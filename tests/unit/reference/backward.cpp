@@ -4,6 +4,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
+#include <map>
+#include <vector>
 
 #include "reference/number.hpp"
 #include "reference/reference.hpp"
@@ -95,6 +98,109 @@ TEST_P(BackwardReference, EqualsDifferences) {
     expect_gradient(sample, sample.args.bias, gradient.dbias, "dbias");
   if (sample.args.sinks.data != nullptr)
     expect_gradient(sample, sample.args.sinks, gradient.dsink, "dsink");
+}
+
+// Along one direction in which all elements of a tensor move: for whole samples, of which there are
+// too many elements to vary each, and for elements that share memory.
+class Direction {
+ public:
+  explicit Direction(const ConstTensor& tensor) : tensor_(tensor) {
+    each([&](std::int64_t at) { base_[at] = reference::load(tensor_.dtype, tensor_.data, at); });
+  }
+
+  double derivative(const Sample& sample) const {
+    const auto moved = [&](double steps) {
+      for (const auto& [at, x] : base_) {
+        const double to = std::isfinite(x) ? x + steps * kStep * sign(at) : x;
+        reference::store(tensor_.dtype, const_cast<void*>(tensor_.data), at, to);
+      }
+      return loss(sample);
+    };
+    const double difference = (8 * (moved(1) - moved(-1)) - (moved(2) - moved(-2))) / (12 * kStep);
+    moved(0);
+    return difference;
+  }
+
+  double product(const std::vector<double>& gradient) const {
+    double sum = 0;
+    std::size_t i = 0;
+    each([&](std::int64_t at) {
+      sum += std::isfinite(base_.at(at)) ? gradient[i] * sign(at) : 0;
+      ++i;
+    });
+    return sum;
+  }
+
+ private:
+  static constexpr double kStep = 0x1p-11;
+
+  static double sign(std::int64_t at) { return (at * 2654435761 >> 13) % 2 == 0 ? 1.0 : -1.0; }
+
+  template <class Visit>
+  void each(Visit visit) const {
+    const Extents& e = tensor_.extent;
+    for (std::int64_t b = 0; b < e.batch; ++b) {
+      for (std::int64_t h = 0; h < e.head; ++h) {
+        for (std::int64_t s = 0; s < e.seq; ++s) {
+          for (std::int64_t d = 0; d < e.dim; ++d)
+            visit(reference::index_of(tensor_.stride, b, h, s, d));
+        }
+      }
+    }
+  }
+
+  ConstTensor tensor_;
+  std::map<std::int64_t, double> base_{};
+};
+
+std::vector<Traits> fp32_traits() {
+  std::vector<Traits> chosen;
+  for (const Traits& t : all_traits()) {
+    if (t.dtype == DType::fp32) chosen.push_back(t);
+  }
+  return chosen;
+}
+
+class BackwardDirection : public ::testing::TestWithParam<Traits> {};
+INSTANTIATE_TEST_SUITE_P(All, BackwardDirection, ::testing::ValuesIn(fp32_traits()),
+                         [](const auto& instance) { return instance.param.name; });
+
+TEST_P(BackwardDirection, EqualsTheDifferenceAlongIt) {
+  const Sample sample(GetParam());
+  const Backward gradient =
+      reference::backward(sample.args, sample.options, sample.dout, sample.dlse);
+  const auto expect_along = [&](const ConstTensor& tensor, const std::vector<double>& dtensor,
+                                const char* name) {
+    if (tensor.data == nullptr) return;
+    const Direction direction(tensor);
+    const double product = direction.product(dtensor);
+    EXPECT_NEAR(product, direction.derivative(sample), 1e-6 * (1 + std::abs(product))) << name;
+  };
+  expect_along(sample.args.query, gradient.dq, "dq");
+  expect_along(sample.args.key, gradient.dk, "dk");
+  expect_along(sample.args.value, gradient.dv, "dv");
+  expect_along(sample.args.bias, gradient.dbias, "dbias");
+  expect_along(sample.args.sinks, gradient.dsink, "dsink");
+}
+
+// One row of dout for all: what sum().backward() gives.
+TEST_P(BackwardDirection, DoutMayRepeat) {
+  Sample sample(GetParam());
+  ConstTensor repeated = sample.dout;
+  const Extents& e = repeated.extent;
+  if (e.batch * e.head * e.seq == 0) return;
+  repeated.stride = {.batch = 0, .head = 0, .seq = 0, .dim = 1};
+  const Backward once = reference::backward(sample.args, sample.options, repeated, sample.dlse);
+  const std::vector<double> row =
+      reference::to_doubles(ConstTensor{repeated.data, repeated.dtype, {.dim = e.dim}, {.dim = 1}});
+  std::vector<double> all;
+  for (std::int64_t i = 0; i < e.batch * e.head * e.seq; ++i)
+    all.insert(all.end(), row.begin(), row.end());
+  reference::from_doubles(all, sample.dout);
+  const Backward dense = reference::backward(sample.args, sample.options, sample.dout, sample.dlse);
+  EXPECT_EQ(once.dq, dense.dq);
+  EXPECT_EQ(once.dk, dense.dk);
+  EXPECT_EQ(once.dv, dense.dv);
 }
 
 TEST_P(BackwardReference, WithoutDlseIsWithZeroDlse) {
