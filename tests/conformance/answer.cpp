@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::uint64_t kMagic = 0x31305f524552'4554;  // "TEREF_01" or so; changes with the format
+constexpr std::uint64_t kMagic = 0x33305f524552'4554;  // "TEREF_03" or so; changes with the format
 
 struct Header {
   std::uint64_t magic = kMagic;
@@ -82,10 +82,40 @@ std::vector<float> narrow(const std::vector<double>& numbers) {
   return floats;
 }
 
+// The vectors of gradients, in the order of the file.
+template <class Gradients, class Visit>
+void each_gradient(Gradients& gradients, Visit visit) {
+  for (auto* numbers :
+       {&gradients.dq, &gradients.dk, &gradients.dv, &gradients.dbias, &gradients.dsink}) {
+    visit(*numbers);
+  }
+}
+template <class Gradients, class Visit>
+void each_magnitude(Gradients& gradients, Visit visit) {
+  for (auto* numbers : {&gradients.dq_magnitude, &gradients.dk_magnitude, &gradients.dv_magnitude,
+                        &gradients.dbias_magnitude, &gradients.dsink_magnitude}) {
+    visit(*numbers);
+  }
+}
+
 bool is_narrow(const std::vector<double>& numbers) {
   return std::all_of(numbers.begin(), numbers.end(), [](double number) {
     return std::isnan(number) || static_cast<double>(static_cast<float>(number)) == number;
   });
+}
+
+bool is_narrow(const Answer& answer) {
+  bool narrow = is_narrow(answer.low.out);
+  each_gradient(answer.low_gradients,
+                [&](const std::vector<double>& numbers) { narrow = narrow && is_narrow(numbers); });
+  return narrow;
+}
+
+std::size_t numbers_in(const Answer& answer) {
+  std::size_t count = answer.ref.out.size();
+  each_gradient(answer.gradients,
+                [&](const std::vector<double>& numbers) { count += numbers.size(); });
+  return count;
 }
 
 std::string pack(const Answer& answer) {
@@ -98,6 +128,11 @@ std::string pack(const Answer& answer) {
   put(payload, answer.ref.score_magnitude);
   put(payload, narrow(answer.low.out));
   put(payload, answer.low.lse);
+  const auto put_wide = [&](const std::vector<double>& numbers) { put(payload, numbers); };
+  each_gradient(answer.gradients, put_wide);
+  each_magnitude(answer.gradients, put_wide);
+  each_gradient(answer.low_gradients,
+                [&](const std::vector<double>& numbers) { put(payload, narrow(numbers)); });
   return payload;
 }
 
@@ -107,10 +142,21 @@ std::optional<Answer> unpack(const std::string& payload) {
   std::vector<double> seconds;
   std::vector<std::int64_t> extent;
   std::vector<float> low;
-  const bool whole = reader.take(seconds) && reader.take(extent) && reader.take(answer.ref.out) &&
-                     reader.take(answer.ref.lse) && reader.take(answer.ref.magnitude) &&
-                     reader.take(answer.ref.score_magnitude) && reader.take(low) &&
-                     reader.take(answer.low.lse) && reader.at_end();
+  bool whole = reader.take(seconds) && reader.take(extent) && reader.take(answer.ref.out) &&
+               reader.take(answer.ref.lse) && reader.take(answer.ref.magnitude) &&
+               reader.take(answer.ref.score_magnitude) && reader.take(low) &&
+               reader.take(answer.low.lse);
+  const auto take_wide = [&](std::vector<double>& numbers) {
+    whole = whole && reader.take(numbers);
+  };
+  each_gradient(answer.gradients, take_wide);
+  each_magnitude(answer.gradients, take_wide);
+  each_gradient(answer.low_gradients, [&](std::vector<double>& numbers) {
+    std::vector<float> floats;
+    whole = whole && reader.take(floats);
+    numbers.assign(floats.begin(), floats.end());
+  });
+  whole = whole && reader.at_end();
   if (!whole || seconds.size() != 1 || extent.size() != 4) return std::nullopt;
   answer.seconds = seconds[0];
   for (reference::Forward* forward : {&answer.ref, &answer.low}) {
@@ -151,6 +197,7 @@ void add_content(Digest& digest, const std::shared_ptr<Block>& block) {
 std::string key_of(const Operands& operands) {
   Digest digest;
   digest.add(TESSERA_REFERENCE_DIGEST, sizeof TESSERA_REFERENCE_DIGEST);
+  digest.add(operands.operation == Operation::backward);
   const Options& options = operands.options;
   digest.add(options.mask.left().value_or(-1));
   digest.add(options.mask.right().value_or(-1));
@@ -165,8 +212,9 @@ std::string key_of(const Operands& operands) {
   digest.add(scalars.softcap);
   digest.add(scalars.seed);
   digest.add(scalars.offset);
-  for (const Slot* slot : {&operands.query, &operands.key, &operands.value, &operands.alibi_slopes,
-                           &operands.bias, &operands.boolean_mask, &operands.sinks}) {
+  for (const Slot* slot :
+       {&operands.query, &operands.key, &operands.value, &operands.alibi_slopes, &operands.bias,
+        &operands.boolean_mask, &operands.sinks, &operands.dout, &operands.dlse}) {
     add(digest, *slot);
     add_content(digest, slot->block);
   }
@@ -213,9 +261,9 @@ std::optional<Answer> AnswerCache::find(const std::string& key) const {
 }
 
 void AnswerCache::keep(const std::string& key, const Answer& answer) const {
-  const double bytes = 12.0 * static_cast<double>(answer.ref.out.size());
+  const double bytes = 12.0 * static_cast<double>(numbers_in(answer));
   if (folder_.empty() || answer.seconds < kSecondsPerFile + kSecondsPerByte * bytes) return;
-  if (!is_narrow(answer.low.out)) return;
+  if (!is_narrow(answer)) return;
   const std::string payload = pack(answer);
   const Header header{.size = payload.size(), .checksum = checksum(key, payload)};
   std::error_code error;
@@ -263,12 +311,30 @@ void AnswerCache::prune() const {
 
 Answer compute_answer(const Operands& operands) {
   const Args args = operands.args(Side::host);
+  const Options& options = operands.options;
   const auto start = std::chrono::steady_clock::now();
   Answer answer;
-  answer.ref = reference::forward(args, operands.options);
-  answer.low = reference::forward_low(args, operands.options);
+  answer.ref = reference::forward(args, options);
+  if (operands.operation == Operation::backward) {
+    operands.set_results(answer.ref);
+    const ConstTensor out = operands.out.input(Side::host);
+    answer.gradients = reference::backward(args, options, args.dout, args.dlse, out);
+    answer.low_gradients = reference::backward_low(args, options, args.dout, args.dlse, out);
+  } else {
+    answer.low = reference::forward_low(args, options);
+  }
   answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return answer;
+}
+
+reference::Verdict judge(const Operands& operands, const Answer& answer) {
+  const Args args = operands.args(Side::host);
+  if (operands.operation != Operation::backward)
+    return reference::judge(args, operands.options, answer.ref, answer.low);
+  const reference::Gradients ours{
+      .dq = args.dq, .dk = args.dk, .dv = args.dv, .dbias = args.dbias, .dsink = args.dsink};
+  return reference::judge_backward(args, operands.options, ours, answer.gradients,
+                                   answer.low_gradients);
 }
 
 Answer answer(const Operands& operands) {
@@ -277,7 +343,10 @@ Answer answer(const Operands& operands) {
     ~Pruner() { cache.prune(); }
   } pruner;
   const std::string key = key_of(operands);
-  if (std::optional<Answer> found = cache.find(key)) return *std::move(found);
+  if (std::optional<Answer> found = cache.find(key)) {
+    if (operands.operation == Operation::backward) operands.set_results(found->ref);
+    return *std::move(found);
+  }
   Answer answer = compute_answer(operands);
   cache.keep(key, answer);
   return answer;

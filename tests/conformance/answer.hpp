@@ -12,8 +12,11 @@
 namespace tessera::testing {
 
 struct Answer {
-  reference::Forward ref{};
+  reference::Forward
+      ref{};  ///< of backward: what it is given as out and lse, before they are rounded
   reference::Forward low{};
+  reference::Backward gradients{};  ///< of backward
+  reference::Backward low_gradients{};
   double seconds = 0;   ///< that computing it took, now or when it was put on disk
   bool cached = false;  ///< was read from disk
 };
@@ -45,10 +48,16 @@ class AnswerCache {
 };
 
 /// Reference and low of these operands, from disk if it is there. The key is made of all inputs,
-/// bit for bit, and of the reference's own sources.
+/// bit for bit, of which kind of answer is asked for, and of the reference's own sources: decode's
+/// is forward's.
+/// Of backward, out and lse of the operands are set to what the reference's forward gives,
+/// rounded: backward is judged by what it makes of its arguments, whoever rounded them.
 Answer answer(const Operands& operands);
 
-/// Computes it without looking anywhere.
+/// Computes it without looking anywhere; sets out and lse, too.
 Answer compute_answer(const Operands& operands);
+
+/// What the rule says of the operands' outputs.
+reference::Verdict judge(const Operands& operands, const Answer& answer);
 
 }  // namespace tessera::testing

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "tests/conformance/random.hpp"
+
 namespace tessera::testing {
 namespace {
 
@@ -50,6 +52,17 @@ std::string ranges(const Case& c) {
   return text;
 }
 
+std::string gradients(const Case& c) {
+  if (c.operation != Operation::backward) return {};
+  std::string text = c.keep == Keep::both ? "" : c.keep == Keep::lse ? "_keeplse" : "_keepnothing";
+  if (c.dout_layout) text += "_dout" + to_string(*c.dout_layout);
+  if (c.gradient_layout) text += "_to" + to_string(*c.gradient_layout);
+  if (c.dlse) text += "_dlse";
+  if (c.dbias && c.bias != Bias::none) text += "_dbias";
+  if (c.dsink && c.sinks) text += "_dsink";
+  return text;
+}
+
 std::string heads(const Case& c) {
   if (c.group() == 1) return {};
   return c.head_k == 1 ? "_mqa" + std::to_string(c.head_q) : "_gqa" + std::to_string(c.group());
@@ -73,6 +86,25 @@ std::int64_t Case::multiply_adds() const {
         std::inner_product(lengths_q.begin(), lengths_q.end(), lengths_k.begin(), std::int64_t{0});
   }
   return scores * head_q * (dim + dim_v);
+}
+
+Case backward_of(const Case& forward) {
+  Case c = forward;
+  c.operation = Operation::backward;
+  Random random(c.fill * 31 + static_cast<std::uint64_t>(c.dim + c.seq_q));
+  constexpr Keep kKeeps[] = {Keep::both, Keep::both, Keep::lse, Keep::nothing};
+  c.keep = random.pick(kKeeps);
+  const auto layout = [&]() -> std::optional<Layout> {
+    constexpr std::int64_t kLayouts = static_cast<std::int64_t>(Layout::repeated_seq) + 1;
+    if (random.chance(0.5)) return std::nullopt;
+    return static_cast<Layout>(random.below(kLayouts));
+  };
+  c.dout_layout = layout();
+  c.gradient_layout = layout();
+  c.dlse = random.chance(0.4);
+  c.dbias = random.chance(0.8);
+  c.dsink = random.chance(0.8);
+  return c;
 }
 
 std::string to_string(Layout layout) {
@@ -111,11 +143,14 @@ std::string to_string(const Mask& mask) {
 }
 
 std::string name(const Case& c) {
-  std::string text = "Forward/";
+  std::string text = c.operation == Operation::forward    ? "Forward/"
+                     : c.operation == Operation::backward ? "Backward/"
+                                                          : "Decode/";
   if (!c.label.empty()) text += c.label + "_";
   text += std::string(to_string(c.dtype)) + "_d" + std::to_string(c.dim);
   if (c.dim_v != c.dim) text += "x" + std::to_string(c.dim_v);
-  text += "_" + to_string(c.mask) + ranges(c) + heads(c) + "_" + to_string(c.layout) + modifiers(c);
+  text += "_" + to_string(c.mask) + ranges(c) + heads(c) + "_" + to_string(c.layout) +
+          modifiers(c) + gradients(c);
   text += "_b" + std::to_string(c.packed ? c.segments() : c.batch) + "_h" +
           std::to_string(c.head_q) + "_q" + std::to_string(c.total_q()) + "_k" +
           std::to_string(c.total_k());

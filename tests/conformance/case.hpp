@@ -1,6 +1,6 @@
 #pragma once
-/// A forward case: everything that makes one call, apart from memory. Plain data, reproducible,
-/// with a name that says it.
+/// A case: everything that makes one call, apart from memory. Plain data, reproducible, with a name
+/// that says it.
 
 #include <cstdint>
 #include <optional>
@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <tessera/options.hpp>
+#include <tessera/problem.hpp>
 #include <tessera/tensor.hpp>
 
 namespace tessera::testing {
@@ -35,6 +36,9 @@ enum class Distribution : std::uint8_t {
   large,     ///< gaussian times 3
   integers,  ///< whole numbers in [-8, 8], exact in every type
 };
+
+/// Which of forward's results backward is given.
+enum class Keep : std::uint8_t { both, lse, nothing };
 
 enum class Alibi : std::uint8_t { none, per_head, per_batch };
 enum class Bias : std::uint8_t { none, fp32, input };
@@ -88,6 +92,17 @@ struct Case {
   bool exact_end = false;    ///< memory ends with the last element; otherwise NaN follows
   bool expects_nan = false;  ///< the right answer holds NaN
   bool expensive = false;    ///< may take the reference longer than the limit: one of a few
+  Operation operation = Operation::forward;
+  bool gradients =
+      true;  ///< may backward be asked for, too? NaN and what saturates do not allow it
+
+  // Of backward alone.
+  Keep keep = Keep::both;
+  std::optional<Layout> dout_layout{};      ///< absent: `layout`; what repeats keys repeats dout
+  std::optional<Layout> gradient_layout{};  ///< of dq, dk and dv; absent: `layout`
+  bool dlse = false;
+  bool dbias = false;  ///< where there is a bias
+  bool dsink = false;  ///< where there are sinks
 
   std::int64_t group() const { return head_k > 0 ? head_q / head_k : 1; }
   std::int64_t segments() const { return static_cast<std::int64_t>(lengths_q.size()); }
@@ -100,6 +115,10 @@ struct Case {
 
 std::string to_string(Layout layout);
 std::string to_string(const Mask& mask);
+
+/// What backward is asked for beside a forward case: what is kept and given, and how gradients lie,
+/// is drawn from the case.
+Case backward_of(const Case& c);
 
 /// `Forward/bf16_d128_causal_br_gqa4_bshd_softcap_b2_h8_q65_k127`: all that a reader needs to know
 /// the kind.

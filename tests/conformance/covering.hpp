@@ -29,7 +29,11 @@ std::string_view illegal(const Row& row);
 std::vector<Row> covering_rows();
 
 /// The case of row `index`: lengths and whatever else is free are drawn from the index.
-Case covering_case(const Row& row, std::size_t index);
+///
+/// Backward's cases are an eighth of the work, for reference, kernels and judgement take several
+/// times as long; each row has one: all triples are covered for it, too, but those of head
+/// dimension 512, which it refuses; such rows take another. Decode's have few rows and more keys.
+Case covering_case(const Row& row, std::size_t index, Operation operation = Operation::forward);
 
 /// The levels that a case has, read from the case itself: an independent check of what the
 /// generator made.

@@ -27,7 +27,10 @@ bool has(Level text, Level part) { return text.find(part) != Level::npos; }
 // Multiply-adds of most cases and of one in eight, everything visible: more for long heads, lest
 // they get no length.
 std::int64_t cost_limit(const Case& c, std::size_t index) {
-  const std::int64_t usual = 1'000'000 * (1 + (c.dim + c.dim_v) / 128);
+  const std::int64_t share = c.operation == Operation::forward    ? 1
+                             : c.operation == Operation::backward ? 8
+                                                                  : 4;
+  const std::int64_t usual = 1'000'000 / share * (1 + (c.dim + c.dim_v) / 128);
   return index % 8 == 7 ? 5 * usual : usual;
 }
 
@@ -36,6 +39,20 @@ std::int64_t draw_length(Random& random) {
   constexpr std::int64_t kLengths[] = {1,  2,  3,  7,   8,   15,  16,  17,  31,  33,  48,  63,  64,
                                        65, 96, 97, 100, 127, 128, 129, 191, 255, 257, 704, 1025};
   return random.pick(kLengths);
+}
+
+std::int64_t draw_rows(const Case& c, Random& random) {
+  constexpr std::int64_t kFew[] = {1, 1, 1, 1, 2, 3, 4, 5, 7, 8, 9, 16, 17};
+  return c.operation == Operation::decode ? random.pick(kFew) : draw_length(random);
+}
+
+// Decode splits keys by their number: up to some parts.
+std::int64_t draw_keys(const Case& c, Random& random) {
+  constexpr std::int64_t kMany[] = {1024, 2047, 2048, 2049, 3000, 4096, 4099, 8193};
+  if (c.operation == Operation::decode) {
+    return random.chance(0.4) ? random.pick(kMany) : draw_length(random);
+  }
+  return random.chance(0.3) ? c.seq_q : draw_length(random);
 }
 
 void set_heads(Case& c, Level group, Random& random) {
@@ -104,8 +121,9 @@ void set_segments(Case& c, std::int64_t cost, Random& random) {
   c.packed = true;
   const std::int64_t segments = random.between(2, 6);
   for (std::int64_t i = 0; i < segments; ++i) {
-    std::int64_t q = random.chance(0.15) ? 0 : draw_length(random);
+    std::int64_t q = random.chance(0.15) ? 0 : draw_rows(c, random);
     std::int64_t k = random.chance(0.15) ? 0 : random.chance(0.4) ? q : draw_length(random);
+    if (c.operation == Operation::decode && k == q) k = draw_length(random);
     while (q * k * segments * c.head_q * (c.dim + c.dim_v) > cost) {
       (q > k ? q : k) = (std::max(q, k) + 1) / 2;
       if (q <= 1 && k <= 1) break;
@@ -125,8 +143,8 @@ void set_lengths(Case& c, std::int64_t cost, Random& random) {
   const std::int64_t least = random.chance(0.2) ? 0 : cost / 40;
   c.batch = random.between(1, 3);
   for (int attempt = 0; true; ++attempt) {
-    c.seq_q = draw_length(random);
-    c.seq_k = random.chance(0.3) ? c.seq_q : draw_length(random);
+    c.seq_q = draw_rows(c, random);
+    c.seq_k = draw_keys(c, random);
     if (c.multiply_adds() > cost) c.batch = 1;
     if (c.multiply_adds() <= cost && (c.multiply_adds() >= least || attempt > 30)) return;
   }
@@ -206,9 +224,15 @@ Level layout_level(const Case& c) {
 
 }  // namespace
 
-Case covering_case(const Row& row, std::size_t index) {
-  Random random(0x7e55e7a0u + index * 7919);
+Case covering_case(const Row& forward_row, std::size_t index, Operation operation) {
+  Random random(0x7e55e7a0u + index * 7919 + static_cast<std::uint64_t>(operation) * 104729);
   Case c;
+  c.operation = operation;
+  Row row = forward_row;
+  if (operation == Operation::backward && level(row, Factor::head_dim) == "512") {
+    const std::size_t shorter = levels(Factor::head_dim).size() - 1;
+    row[static_cast<std::size_t>(Factor::head_dim)] = static_cast<std::uint8_t>(index % shorter);
+  }
   c.dtype = std::array{DType::fp32, DType::fp16, DType::bf16}[row[2]];
   set_heads(c, level(row, Factor::group), random);
   set_head_dim(c, level(row, Factor::head_dim), random);
@@ -238,6 +262,7 @@ Case covering_case(const Row& row, std::size_t index) {
   c.lse = !random.chance(0.1);
   c.exact_end = random.chance(0.5);
   c.fill = random.next();
+  if (operation == Operation::backward) return backward_of(c);
   return c;
 }
 

@@ -5,8 +5,12 @@
 #include <algorithm>
 #include <cstdio>
 #include <set>
+#include <tuple>
+#include <utility>
 
 #include <gtest/gtest.h>
+
+#include "tests/conformance/kernels.hpp"
 
 namespace tessera::testing {
 namespace {
@@ -31,6 +35,43 @@ TEST(Generator, CoversEveryLegalTriple) {
   }
   EXPECT_EQ(coverage.triples, coverage.covered + coverage.excluded);
   EXPECT_GE(rows.size(), 1000u);
+}
+
+TEST(Generator, CoversEveryTripleOfBackwardAndDecode) {
+  const std::vector<Row> wanted = covering_rows();
+  for (const Operation operation : {Operation::backward, Operation::decode}) {
+    std::vector<Row> rows;
+    for (std::size_t i = 0; i < wanted.size(); ++i) {
+      const Case c = covering_case(wanted[i], i, operation);
+      EXPECT_EQ(c.operation, operation);
+      EXPECT_LE(c.dim, operation == Operation::backward ? 256 : 512) << name(c);
+      rows.push_back(classify(c));
+    }
+    const Coverage coverage = measure_coverage(rows);
+    std::printf("%s: %zu cases, %lld triples covered\n", to_string(operation).c_str(), rows.size(),
+                static_cast<long long>(coverage.covered));
+    for (const std::string& missing : coverage.missing) {
+      EXPECT_TRUE(operation == Operation::backward &&
+                  missing.find("head_dim 512") != std::string::npos)
+          << missing;
+    }
+  }
+}
+
+TEST(Generator, VariesWhatBackwardKeepsAndHowItLies) {
+  std::set<std::tuple<Keep, DType, bool>> keeps;
+  std::set<std::pair<Layout, Layout>> layouts;
+  std::set<std::tuple<bool, bool, bool>> gradients;
+  const std::vector<Row> rows = covering_rows();
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Case c = covering_case(rows[i], i, Operation::backward);
+    keeps.insert({c.keep, c.dtype, c.packed});
+    layouts.insert({c.dout_layout.value_or(c.layout), c.gradient_layout.value_or(c.layout)});
+    gradients.insert({c.dlse, c.dbias && c.bias != Bias::none, c.dsink && c.sinks});
+  }
+  EXPECT_EQ(keeps.size(), 18u);
+  EXPECT_EQ(layouts.size(), 81u);
+  EXPECT_EQ(gradients.size(), 8u);
 }
 
 TEST(Generator, NoticesAMissingTriple) {

@@ -1,6 +1,7 @@
 #include "tests/conformance/kernels.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <cstdlib>
 
@@ -12,9 +13,9 @@ namespace {
 
 constexpr const char* kVariable = "TESSERA_KERNEL";
 
-// All words of `text` that begin with "forward.".
-std::vector<std::string> names_in(const std::string& text) {
-  const std::string prefix = "forward.";
+// All words of `text` that begin with the operation's name and a dot.
+std::vector<std::string> names_in(const std::string& text, Operation operation) {
+  const std::string prefix = to_string(operation) + ".";
   std::vector<std::string> names;
   for (std::size_t at = text.find(prefix); at != std::string::npos; at = text.find(prefix, at)) {
     std::size_t end = at;
@@ -30,17 +31,18 @@ std::vector<std::string> names_in(const std::string& text) {
   return names;
 }
 
-std::vector<Kernel> find_kernels() {
+std::vector<Kernel> find_kernels(Operation operation) {
   std::vector<Kernel> found;
   std::string listing;
   {
     const OnlyKernel none("no_kernel_has_this_name");
-    listing = supports(plainest_problem()).reason;
+    listing = supports(plainest_problem(operation)).reason;
   }
-  for (const std::string& name : names_in(listing)) {
-    Kernel kernel{.name = name, .selector = name.substr(name.rfind('.') + 1)};
+  for (const std::string& name : names_in(listing, operation)) {
+    Kernel kernel{
+        .operation = operation, .name = name, .selector = name.substr(name.rfind('.') + 1)};
     const OnlyKernel only(kernel.selector);
-    const Support support = supports(plainest_problem());
+    const Support support = supports(plainest_problem(operation));
     kernel.runs = static_cast<bool>(support);
     kernel.why_not = support.reason;
     found.push_back(std::move(kernel));
@@ -65,9 +67,22 @@ OnlyKernel::~OnlyKernel() {
   }
 }
 
-const std::vector<Kernel>& kernels() {
-  static const std::vector<Kernel> all = find_kernels();
-  return all;
+const std::vector<Kernel>& kernels(Operation operation) {
+  static const std::array all{find_kernels(Operation::forward), find_kernels(Operation::backward),
+                              find_kernels(Operation::decode)};
+  return all[static_cast<std::size_t>(operation)];
+}
+
+std::string to_string(Operation operation) {
+  switch (operation) {
+    case Operation::forward:
+      return "forward";
+    case Operation::backward:
+      return "backward";
+    case Operation::decode:
+      return "decode";
+  }
+  return "unknown";
 }
 
 std::int64_t largest_head_dim() {
@@ -75,11 +90,18 @@ std::int64_t largest_head_dim() {
   return std::stoll(dims.substr(dims.rfind(';') + 1));
 }
 
-Problem plainest_problem() {
+Problem plainest_problem(Operation operation) {
   const TensorSpec spec{.dtype = DType::fp32,
                         .extent = {.batch = 1, .head = 1, .seq = 16, .dim = 64},
                         .stride = {.batch = 1024, .head = 1024, .seq = 64, .dim = 1}};
-  return {.query = spec, .key = spec, .value = spec, .out = spec};
+  Problem problem{.operation = operation, .query = spec, .key = spec, .value = spec, .out = spec};
+  if (operation == Operation::backward) {
+    problem.lse = spec;
+    problem.lse->extent.dim = 1;
+    problem.lse->stride = bhsd_strides(problem.lse->extent);
+    problem.dout = problem.dq = problem.dk = problem.dv = spec;
+  }
+  return problem;
 }
 
 }  // namespace tessera::testing

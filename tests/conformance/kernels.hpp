@@ -1,5 +1,5 @@
 #pragma once
-/// The kernels that a build offers, each made to run in turn.
+/// The kernels that a build offers for each operation, each made to run in turn.
 
 #include <cstdint>
 #include <string>
@@ -12,12 +12,16 @@ namespace tessera::testing {
 /// A kernel by its dotted name. Which there are is read from the answer to a name that there is
 /// not.
 struct Kernel {
+  Operation operation = Operation::forward;
   std::string name{};      ///< "forward.vector.avx512"
   std::string selector{};  ///< what TESSERA_KERNEL must be for it alone: "avx512"
   bool runs = false;       ///< on this machine, for the plainest of problems
   std::string why_not{};   ///< the library's own words
 };
-const std::vector<Kernel>& kernels();
+const std::vector<Kernel>& kernels(Operation operation = Operation::forward);
+
+/// "forward"
+std::string to_string(Operation operation);
 
 /// Restricts planning to one kernel while it lives.
 class OnlyKernel {
@@ -36,6 +40,6 @@ class OnlyKernel {
 std::int64_t largest_head_dim();
 
 /// A problem that every kernel can compute: fp32, one head, 16 by 16, head dimension 64.
-Problem plainest_problem();
+Problem plainest_problem(Operation operation = Operation::forward);
 
 }  // namespace tessera::testing

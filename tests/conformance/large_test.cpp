@@ -68,23 +68,59 @@ class LargeCall {
       const auto verdict = reference::judge(args_, options, ref, low);
       EXPECT_TRUE(verdict.pass) << what << ": " << kernel.name << ": " << verdict.text;
     });
+    expect_gradients_right(options, what);
   }
 
   template <class Check>
   void on_kernels(const Options& options, Check check) {
-    ++tally().cases;
-    for_each_kernel([&](const Kernel& kernel) {
-      const OnlyKernel only(kernel.selector);
+    ++tally().cases["forward"];
+    for (const Kernel& kernel : kernels_for(Operation::forward)) {
+      if (!kernel.runs) continue;
       reference::fill_constant(args_.out, kNan);
       reference::fill_constant(args_.lse, kNan);
-      execute(plan(describe(args_, options)), args_);
-      Stream().synchronize();
-      ++tally().runs[kernel.name];
+      execute_on(kernel, options);
       check(kernel);
-    });
+    }
   }
 
  private:
+  void execute_on(const Kernel& kernel, const Options& options) {
+    const OnlyKernel only(kernel.selector);
+    execute(plan(describe(args_, options, kernel.operation)), args_);
+    Stream().synchronize();
+    ++tally().runs[kernel.name];
+  }
+
+  // With gradients that lie as their operands do, and what the last forward gave.
+  void expect_gradients_right(const Options& options, const std::string& what) {
+    const auto like = [&](const ConstTensor& t) {
+      return Tensor{allocate(t.dtype, t.extent, t.stride), t.dtype, t.extent, t.stride};
+    };
+    const Tensor dout = like(args_.out);
+    args_.dq = like(args_.query);
+    args_.dk = like(args_.key);
+    args_.dv = like(args_.value);
+    if (args_.bias.data != nullptr) args_.dbias = like(args_.bias);
+    if (!ready()) GTEST_SKIP() << "the system gives no address space";
+    reference::fill_gaussian(dout, 4);
+    args_.dout = dout;
+    const auto ref = reference::backward(args_, options, args_.dout);
+    const auto low = reference::backward_low(args_, options, args_.dout);
+    ++tally().cases["backward"];
+    for_each_kernel(
+        [&](const Kernel& kernel) {
+          for (const Tensor& gradient : {args_.dq, args_.dk, args_.dv, args_.dbias}) {
+            if (gradient.data != nullptr) reference::fill_constant(gradient, kNan);
+          }
+          execute_on(kernel, options);
+          const reference::Gradients ours{
+              .dq = args_.dq, .dk = args_.dk, .dv = args_.dv, .dbias = args_.dbias};
+          const auto verdict = reference::judge_backward(args_, options, ours, ref, low);
+          EXPECT_TRUE(verdict.pass) << what << ": " << kernel.name << ": " << verdict.text;
+        },
+        Operation::backward);
+  }
+
   void* allocate(DType dtype, const Extents& e, const Strides& s) {
     const std::int64_t elements =
         (e.batch - 1) * s.batch + (e.head - 1) * s.head + (e.seq - 1) * s.seq + e.dim;

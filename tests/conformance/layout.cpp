@@ -54,6 +54,7 @@ Order transposed(Role role) {
     case Role::value:
       return kSbhd;
     case Role::out:
+    case Role::dout:
       return kHbsd;
     case Role::lse:
       return kBshd;
@@ -91,13 +92,17 @@ Placement place(const Extents& extent, Layout layout, Role role) {
       break;
   }
   placement.stride = strides(extent, order, row_gap, gap);
-  if (role == Role::key || role == Role::value) {
+  if (role == Role::key || role == Role::value || role == Role::dout) {
     if (layout == Layout::repeated_head) placement.stride.head = 0;
     if (layout == Layout::repeated_batch) placement.stride.batch = 0;
     if (layout == Layout::repeated_seq) placement.stride.seq = 0;
   }
   placement.elements = span(extent, placement.stride, placement.offset);
   return placement;
+}
+
+Placement place_written(const Extents& extent, Layout layout, Role role) {
+  return place(extent, layout >= Layout::repeated_head ? Layout::bhsd : layout, role);
 }
 
 Fused place_fused(const Extents& query, const Extents& key, const Extents& value) {

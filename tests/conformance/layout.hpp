@@ -1,5 +1,6 @@
 #pragma once
-/// Where the elements of query, key, value and out lie for each layout.
+/// Where the elements of query, key, value and out lie for each layout, and those of their
+/// gradients.
 
 #include <cstdint>
 
@@ -9,7 +10,9 @@
 
 namespace tessera::testing {
 
-enum class Role : std::uint8_t { query, key, value, out, lse };
+/// dout lies like out; it is read only, and repeats in the layouts in which keys do. A gradient
+/// that is written takes the role of what it belongs to, and repeats in none: see `place_written`.
+enum class Role : std::uint8_t { query, key, value, out, lse, dout };
 
 struct Placement {
   Strides stride{};
@@ -19,6 +22,9 @@ struct Placement {
 
 /// Not for query, key and value of Layout::fused_qkv: see `place_fused`.
 Placement place(const Extents& extent, Layout layout, Role role);
+
+/// The same where layouts that repeat are Layout::bhsd.
+Placement place_written(const Extents& extent, Layout layout, Role role);
 
 /// One array of rows [query heads, key heads, value heads]; all three share `elements`.
 struct Fused {

@@ -17,7 +17,9 @@ constexpr std::int64_t kMostExpensiveCases = 30;
 class CaseTest : public ::testing::Test {
  public:
   explicit CaseTest(Case c) : case_(std::move(c)) {}
-  void TestBody() override { expect_passes(case_); }
+  void TestBody() override {
+    for (const std::string& text : run(case_)) ADD_FAILURE() << text;
+  }
 
  private:
   Case case_;
@@ -34,9 +36,11 @@ void register_covering_cases() {
   std::set<std::string> taken;
   const std::vector<Row> rows = covering_rows();
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    const Case c = covering_case(rows[i], i);
-    ::testing::RegisterTest("Covering", unique(name(c), taken).c_str(), nullptr, nullptr, __FILE__,
-                            __LINE__, [c]() -> CaseTest* { return new CaseTest(c); });
+    for (const Operation operation : {Operation::forward, Operation::backward, Operation::decode}) {
+      const Case c = covering_case(rows[i], i, operation);
+      ::testing::RegisterTest("Covering", unique(name(c), taken).c_str(), nullptr, nullptr,
+                              __FILE__, __LINE__, [c]() -> CaseTest* { return new CaseTest(c); });
+    }
   }
 }
 
@@ -69,11 +73,14 @@ class Summary : public ::testing::Environment {
  public:
   void TearDown() override {
     const Tally& t = tally();
-    std::printf("\n==== conformance: %lld forward cases ====\n", static_cast<long long>(t.cases));
+    std::printf("\n==== conformance: %lld cases ====\n", static_cast<long long>(total(t.cases)));
+    print_counts("cases by operation", t.cases);
     print_counts("judged executions by kernel", t.runs);
     print_counts("not run here, for this machine lacks the kernel", t.not_run);
-    for (const Kernel& kernel : kernels()) {
-      if (!kernel.runs) std::printf("  %s: %s\n", kernel.name.c_str(), kernel.why_not.c_str());
+    for (const Operation operation : {Operation::forward, Operation::backward, Operation::decode}) {
+      for (const Kernel& kernel : kernels(operation)) {
+        if (!kernel.runs) std::printf("  %s: %s\n", kernel.name.c_str(), kernel.why_not.c_str());
+      }
     }
     print_counts("Unsupported, as it should be", t.unsupported);
     std::printf("tests not run here\n");
@@ -92,7 +99,8 @@ class Summary : public ::testing::Environment {
         kAnswerTolerance * kAnswerLimit);
     // A few may take longer than the limit; that must not become a habit.
     EXPECT_LE(t.expensive, kMostExpensiveCases) << "cases marked expensive";
-    record("cases", t.cases);
+    record("cases", total(t.cases));
+    for (const auto& [operation, count] : t.cases) record("cases." + operation, count);
     record("executions", total(t.runs));
     record("not_run_here", total(t.not_run));
     record("unsupported", total(t.unsupported));

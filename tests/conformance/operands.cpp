@@ -1,8 +1,12 @@
 #include "tests/conformance/operands.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstring>
+
+#include <tessera/attention.hpp>
+#include <tessera/stream.hpp>
 
 #include "tests/conformance/layout.hpp"
 #include "tests/conformance/random.hpp"
@@ -16,16 +20,28 @@ std::shared_ptr<Block> block_of(std::int64_t elements, DType dtype) {
   return std::make_shared<Block>(static_cast<std::size_t>(elements * size_of(dtype)));
 }
 
-Slot input_slot(const Case& c, const Extents& extent, Role role) {
-  const Placement at = place(extent, c.layout, role);
+Slot input_slot(const Case& c, const Extents& extent, Role role, Layout layout) {
+  const Placement at = place(extent, layout, role);
   const std::int64_t tail = c.exact_end ? 0 : kMargin;
   return {block_of(at.elements + tail, c.dtype), c.dtype, at.offset, extent, at.stride};
 }
 
 Slot output_slot(const Extents& extent, DType dtype, Layout layout, Role role) {
-  const Placement at = place(extent, layout, role);
+  const Placement at = place_written(extent, layout, role);
   return {block_of(at.elements + 2 * kMargin, dtype), dtype, at.offset + kMargin, extent,
           at.stride};
+}
+
+// Backward's values and dout have a mean. The rule's floor counts a product of dO and V as one
+// number: where its terms cancel each other, and the row's gradient is next to 0, the floor lies
+// below the rounding of fp32 sums, and whether two right computations pass is luck.
+void raise(const Slot& slot, double by) {
+  slot.each([&](auto b, auto h, auto s, auto d) {
+    if (b > 0 && slot.stride.batch == 0) return;
+    if (h > 0 && slot.stride.head == 0) return;
+    if (s > 0 && slot.stride.seq == 0) return;
+    slot.set(b, h, s, d, slot.get(b, h, s, d) + by);
+  });
 }
 
 double draw(Random& random, Distribution distribution, Role role) {
@@ -178,12 +194,12 @@ void make_tensors(const Case& c, Operands& operands) {
     operands.key = {block, c.dtype, at.key.offset, k, at.key.stride};
     operands.value = {block, c.dtype, at.value.offset, v, at.value.stride};
   } else {
-    operands.query = input_slot(c, q, Role::query);
-    operands.key = input_slot(c, k, Role::key);
-    operands.value = input_slot(c, v, Role::value);
+    operands.query = input_slot(c, q, Role::query, c.layout);
+    operands.key = input_slot(c, k, Role::key, c.layout);
+    operands.value = input_slot(c, v, Role::value, c.layout);
   }
   operands.out = output_slot(o, c.dtype, c.layout, Role::out);
-  if (c.lse) {
+  if (c.lse || c.operation == Operation::backward) {
     const Extents rows{.batch = batch, .head = c.head_q, .seq = c.total_q()};
     operands.lse = output_slot(rows, DType::fp32, c.layout, Role::lse);
   }
@@ -192,22 +208,74 @@ void make_tensors(const Case& c, Operands& operands) {
   fill(operands.value, Random(c.fill * 3 + 3), c.distribution, Role::value);
 }
 
-// `bytes` with every element of `slot` poisoned again: what is not poison then was written outside
-// of the elements.
-bool damaged(const Slot& slot) {
-  if (!slot) return false;
+// Gradients of the three in one array, if the layout says so: then stores of one neighbour
+// another's.
+void make_written_gradients(const Case& c, Operands& operands) {
+  const Layout layout = c.gradient_layout.value_or(c.layout);
+  const Extents& q = operands.query.extent;
+  const Extents& k = operands.key.extent;
+  const Extents& v = operands.value.extent;
+  if (layout == Layout::fused_qkv) {
+    const Fused at = place_fused(q, k, v);
+    const auto block = block_of(at.query.elements + 2 * kMargin, c.dtype);
+    operands.dq = {block, c.dtype, at.query.offset + kMargin, q, at.query.stride};
+    operands.dk = {block, c.dtype, at.key.offset + kMargin, k, at.key.stride};
+    operands.dv = {block, c.dtype, at.value.offset + kMargin, v, at.value.stride};
+  } else {
+    operands.dq = output_slot(q, c.dtype, layout, Role::query);
+    operands.dk = output_slot(k, c.dtype, layout, Role::key);
+    operands.dv = output_slot(v, c.dtype, layout, Role::value);
+  }
+  if (c.dbias && operands.bias) {
+    operands.dbias =
+        output_slot(operands.bias.extent, operands.bias.dtype, Layout::padded, Role::query);
+  }
+  if (c.dsink && operands.sinks) {
+    const Extents& heads = operands.sinks.extent;
+    operands.dsink = {block_of(2 * heads.head + 2 * kMargin, DType::fp32),
+                      DType::fp32,
+                      kMargin,
+                      heads,
+                      {.head = 2}};
+  }
+}
+
+void make_gradients(const Case& c, Operands& operands) {
+  const Layout layout = c.dout_layout.value_or(c.layout);
+  operands.dout = input_slot(c, operands.out.extent, Role::dout, layout);
+  fill(operands.dout, Random(c.fill * 3 + 0xd0u), c.distribution, Role::value);
+  const double mean = c.distribution == Distribution::large ? 6 : 2;
+  raise(operands.value, mean);
+  raise(operands.dout, mean);
+  if (c.dlse) {
+    operands.dlse = output_slot(operands.lse.extent, DType::fp32, layout, Role::lse);
+    fill(operands.dlse, Random(c.fill * 3 + 0xd15eu), Distribution::gaussian, Role::query);
+  }
+  make_written_gradients(c, operands);
+  for (std::int64_t b = 0; b < c.batch && !c.packed && !c.query_end.empty(); ++b) {
+    const std::int64_t end = c.query_end[static_cast<std::size_t>(b)];
+    if (!repeats(layout)) hide_rows(operands.dout, b, end, c.seq_q);
+    if (operands.dlse) hide_rows(operands.dlse, b, end, c.seq_q);
+  }
+}
+
+// Bytes of the slot's memory with every element of all slots that share it poisoned again: what is
+// not poison then was written outside of the elements.
+bool damaged(const Slot& slot, const std::vector<const Slot*>& all) {
   std::vector<std::byte> bytes(slot.block->host(), slot.block->host() + slot.block->size());
   const auto width = static_cast<std::size_t>(size_of(slot.dtype));
-  slot.each([&](auto b, auto h, auto s, auto d) {
-    std::memset(bytes.data() + static_cast<std::size_t>(slot.index(b, h, s, d)) * width, kPoison,
-                width);
-  });
+  for (const Slot* other : all) {
+    if (other->block != slot.block) continue;
+    other->each([&](auto b, auto h, auto s, auto d) {
+      std::memset(bytes.data() + static_cast<std::size_t>(other->index(b, h, s, d)) * width,
+                  kPoison, width);
+    });
+  }
   return std::any_of(bytes.begin(), bytes.end(),
                      [](std::byte byte) { return byte != std::byte{kPoison}; });
 }
 
 void append_bits(const Slot& slot, std::vector<std::uint8_t>& bits) {
-  if (!slot) return;
   const auto width = static_cast<std::size_t>(size_of(slot.dtype));
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(slot.block->host());
   slot.each([&](auto b, auto h, auto s, auto d) {
@@ -218,11 +286,12 @@ void append_bits(const Slot& slot, std::vector<std::uint8_t>& bits) {
 
 }  // namespace
 
-Operands::Operands(const Case& c) {
+Operands::Operands(const Case& c) : operation(c.operation), keep(c.keep), query_ends_(c.query_end) {
   options.mask = c.mask;
   options.dropout = c.dropout;
   make_tensors(c, *this);
   make_modifiers(c, *this);
+  if (operation == Operation::backward) make_gradients(c, *this);
   hide_padding(c, *this);
   key_begin = range(c.key_begin);
   key_end = range(c.key_end);
@@ -248,6 +317,21 @@ Operands::Operands(const Case& c) {
 }
 
 Args Operands::args(Side side) const {
+  Args args = forward_args(side);
+  if (operation != Operation::backward) return args;
+  if (keep != Keep::both) args.out = {};
+  if (keep == Keep::nothing) args.lse = {};
+  args.dout = dout.input(side);
+  args.dlse = dlse.input(side);
+  args.dq = dq.output(side);
+  args.dk = dk.output(side);
+  args.dv = dv.output(side);
+  args.dbias = dbias.output(side);
+  args.dsink = dsink.output(side);
+  return args;
+}
+
+Args Operands::forward_args(Side side) const {
   Args args = scalars;
   args.query = query.input(side);
   args.key = key.input(side);
@@ -278,8 +362,13 @@ std::vector<Block*> Operands::inputs() const {
       blocks.push_back(block.get());
     }
   };
-  for (const Slot* slot : {&query, &key, &value, &alibi_slopes, &bias, &boolean_mask, &sinks}) {
+  for (const Slot* slot :
+       {&query, &key, &value, &alibi_slopes, &bias, &boolean_mask, &sinks, &dout, &dlse}) {
     add(slot->block);
+  }
+  if (operation == Operation::backward) {
+    add(out.block);
+    add(lse.block);
   }
   for (const Numbers* numbers :
        {&key_begin, &key_end, &query_end, &cu_seqlens_q, &cu_seqlens_k, &seed_and_offset}) {
@@ -292,31 +381,74 @@ void Operands::upload() {
   for (Block* block : inputs()) block->upload();
 }
 
+std::vector<const Slot*> Operands::outputs() const {
+  std::vector<const Slot*> slots;
+  const auto add = [&](const Slot& slot) {
+    if (slot) slots.push_back(&slot);
+  };
+  if (operation == Operation::backward) {
+    for (const Slot* slot : {&dq, &dk, &dv, &dbias, &dsink}) add(*slot);
+  } else {
+    add(out);
+    add(lse);
+  }
+  return slots;
+}
+
 void Operands::poison_outputs() {
-  for (const Slot* slot : {&out, &lse}) {
-    if (!*slot) continue;
+  for (const Slot* slot : outputs()) {
     slot->block->poison();
     slot->block->upload();
   }
 }
 
 void Operands::download_outputs() {
-  for (const Slot* slot : {&out, &lse}) {
-    if (*slot) slot->block->download();
-  }
+  for (const Slot* slot : outputs()) slot->block->download();
 }
 
 std::string Operands::damage() const {
-  if (damaged(out)) return "memory around out was written";
-  if (damaged(lse)) return "memory around lse was written";
+  const std::vector<const Slot*> all = outputs();
+  const std::array kNames = operation == Operation::backward
+                                ? std::array{"dq", "dk", "dv", "dbias or dsink", "dsink"}
+                                : std::array{"out", "lse", "", "", ""};
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (damaged(*all[i], all)) return std::string("memory around ") + kNames[i] + " was written";
+  }
   return {};
 }
 
 std::vector<std::uint8_t> Operands::result_bits() const {
   std::vector<std::uint8_t> bits;
-  append_bits(out, bits);
-  append_bits(lse, bits);
+  for (const Slot* slot : outputs()) append_bits(*slot, bits);
   return bits;
+}
+
+void Operands::fill_results() {
+  upload();
+  forward(forward_args(Side::device), options);
+  Stream().synchronize();
+  out.block->download();
+  lse.block->download();
+  hide_results();
+  out.block->upload();
+  lse.block->upload();
+}
+
+void Operands::set_results(const reference::Forward& ref) const {
+  const auto set = [](const Slot& slot, const std::vector<double>& numbers) {
+    std::size_t i = 0;
+    slot.each([&](auto b, auto h, auto s, auto d) { slot.set(b, h, s, d, numbers[i++]); });
+  };
+  set(out, ref.out);
+  set(lse, ref.lse);
+  hide_results();
+}
+
+void Operands::hide_results() const {
+  for (std::size_t b = 0; b < query_ends_.size(); ++b) {
+    for (const Slot* slot : {&out, &lse})
+      hide_rows(*slot, static_cast<std::int64_t>(b), query_ends_[b], slot->extent.seq);
+  }
 }
 
 std::string Operands::changed_input() {

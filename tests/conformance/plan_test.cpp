@@ -11,24 +11,29 @@
 namespace tessera::testing {
 namespace {
 
+constexpr std::array kOperations{Operation::forward, Operation::backward, Operation::decode};
+
+void on_kernels_of_all(const std::function<void(const Kernel&)>& body) {
+  for (const Operation operation : kOperations) for_each_kernel(body, operation);
+}
+
 // Executes a plan on operands and judges the result.
 void expect_plan_serves(const Plan& made, Operands& operands, const Kernel& kernel) {
+  const Answer right = answer(operands);
   operands.upload();
   operands.poison_outputs();
   execute(made, operands.args(Side::device));
   Stream().synchronize();
   operands.download_outputs();
   EXPECT_EQ(operands.damage(), "");
-  const Answer right = answer(operands);
-  const auto verdict =
-      reference::judge(operands.args(Side::host), operands.options, right.ref, right.low);
+  const auto verdict = judge(operands, right);
   EXPECT_TRUE(verdict.pass) << kernel.name << ": " << verdict.text;
   ++tally().runs[kernel.name];
 }
 
 TEST(Plans, ServeOtherDataScaleSoftcapAndSeed) {
   for (const DType dtype : kTypes) {
-    for_each_kernel([&](const Kernel& kernel) {
+    on_kernels_of_all([&](const Kernel& kernel) {
       const OnlyKernel only(kernel.selector);
       Case c{.label = "reuse",
              .dtype = dtype,
@@ -43,10 +48,13 @@ TEST(Plans, ServeOtherDataScaleSoftcapAndSeed) {
              .alibi = Alibi::per_head,
              .sinks = true,
              .dropout = 0.25,
-             .seed = 1};
+             .seed = 1,
+             .operation = kernel.operation,
+             .dlse = true,
+             .dsink = true};
       c.key_end = {130, 70};
       Operands first(c);
-      const Plan made = plan(describe(first.args(Side::device), first.options));
+      const Plan made = plan(describe(first.args(Side::device), first.options, kernel.operation));
       expect_plan_serves(made, first, kernel);
       for (int call = 0; call < 4; ++call) {
         c.fill += 1;
@@ -65,7 +73,7 @@ TEST(Plans, ServeOtherDataScaleSoftcapAndSeed) {
 }
 
 TEST(Plans, ServeOtherPackedLengths) {
-  for_each_kernel([&](const Kernel& kernel) {
+  on_kernels_of_all([&](const Kernel& kernel) {
     const OnlyKernel only(kernel.selector);
     Case c{.label = "reuse_packed",
            .dtype = DType::bf16,
@@ -76,9 +84,10 @@ TEST(Plans, ServeOtherPackedLengths) {
            .packed = true,
            .lengths_q = {70, 0, 30},
            .lengths_k = {20, 60, 70},
-           .states_maximum = false};
+           .states_maximum = false,
+           .operation = kernel.operation};
     Operands first(c);
-    const Plan made = plan(describe(first.args(Side::device), first.options));
+    const Plan made = plan(describe(first.args(Side::device), first.options, kernel.operation));
     expect_plan_serves(made, first, kernel);
     c.lengths_q = {1, 98, 1};
     c.lengths_k = {0, 150, 0};
@@ -91,47 +100,65 @@ TEST(Plans, ServeOtherPackedLengths) {
   });
 }
 
-std::vector<Case> assorted() {
-  return {{.label = "small", .dtype = DType::fp32, .seq_q = 16, .seq_k = 16, .dim = 8, .dim_v = 8},
-          {.label = "wide",
-           .dtype = DType::bf16,
-           .head_q = 2,
-           .head_k = 1,
-           .seq_q = 65,
-           .seq_k = 257,
-           .dim = 128,
-           .dim_v = 128,
-           .mask = Mask::causal(Alignment::BottomRight)},
-          {.label = "general",
-           .dtype = DType::fp16,
-           .batch = 2,
-           .head_q = 3,
-           .head_k = 3,
-           .seq_q = 33,
-           .seq_k = 127,
-           .dim = 72,
-           .dim_v = 72,
-           .softcap = 4,
-           .bias = Bias::fp32,
-           .dropout = 0.5,
-           .seed = 3},
-          {.label = "packed",
-           .dtype = DType::bf16,
-           .layout = Layout::bshd,
-           .packed = true,
-           .lengths_q = {3, 65, 0},
-           .lengths_k = {9, 65, 4}}};
+void call(Operation operation, const Args& args, const Options& options) {
+  switch (operation) {
+    case Operation::forward:
+      return forward(args, options);
+    case Operation::backward:
+      return backward(args, options);
+    case Operation::decode:
+      return decode(args, options);
+  }
+}
+
+std::vector<Case> assorted(Operation operation) {
+  std::vector<Case> cases{
+      {.label = "small", .dtype = DType::fp32, .seq_q = 16, .seq_k = 16, .dim = 8, .dim_v = 8},
+      {.label = "wide",
+       .dtype = DType::bf16,
+       .head_q = 2,
+       .head_k = 1,
+       .seq_q = 65,
+       .seq_k = 257,
+       .dim = 128,
+       .dim_v = 128,
+       .mask = Mask::causal(Alignment::BottomRight)},
+      {.label = "general",
+       .dtype = DType::fp16,
+       .batch = 2,
+       .head_q = 3,
+       .head_k = 3,
+       .seq_q = 33,
+       .seq_k = 127,
+       .dim = 72,
+       .dim_v = 72,
+       .softcap = 4,
+       .bias = Bias::fp32,
+       .dropout = 0.5,
+       .seed = 3},
+      {.label = "packed",
+       .dtype = DType::bf16,
+       .layout = Layout::bshd,
+       .packed = true,
+       .lengths_q = {3, 65, 0},
+       .lengths_k = {9, 65, 4}}};
+  for (Case& c : cases) {
+    c.operation = operation;
+    c.dlse = c.dbias = true;
+  }
+  return cases;
 }
 
 TEST(Plans, Interleaved) {
-  for_each_kernel([&](const Kernel& kernel) {
+  on_kernels_of_all([&](const Kernel& kernel) {
     const OnlyKernel only(kernel.selector);
     std::vector<Operands> operands;
     std::vector<Plan> plans;
     std::vector<std::vector<std::uint8_t>> alone;
-    for (const Case& c : assorted()) {
+    for (const Case& c : assorted(kernel.operation)) {
       operands.emplace_back(c);
-      plans.push_back(plan(describe(operands.back().args(Side::device), operands.back().options)));
+      plans.push_back(plan(
+          describe(operands.back().args(Side::device), operands.back().options, kernel.operation)));
       expect_plan_serves(plans.back(), operands.back(), kernel);
       alone.push_back(operands.back().result_bits());
     }
@@ -172,21 +199,23 @@ TEST(Plans, OutHasTheSameBitsWithAndWithoutLse) {
   }
 }
 
-TEST(Plans, ForwardIsPlanAndExecute) {
-  for (const Case& c : assorted()) {
-    Operands operands(c);
-    operands.upload();
-    const Args args = operands.args(Side::device);
-    operands.poison_outputs();
-    execute(plan(describe(args, operands.options)), args);
-    Stream().synchronize();
-    operands.download_outputs();
-    const std::vector<std::uint8_t> bits = operands.result_bits();
-    operands.poison_outputs();
-    forward(args, operands.options);
-    Stream().synchronize();
-    operands.download_outputs();
-    EXPECT_EQ(operands.result_bits(), bits) << name(c);
+TEST(Plans, OneCallIsPlanAndExecute) {
+  for (const Operation operation : kOperations) {
+    for (const Case& c : assorted(operation)) {
+      Operands operands(c);
+      prepare(operands);
+      const Args args = operands.args(Side::device);
+      operands.poison_outputs();
+      execute(plan(describe(args, operands.options, operation)), args);
+      Stream().synchronize();
+      operands.download_outputs();
+      const std::vector<std::uint8_t> bits = operands.result_bits();
+      operands.poison_outputs();
+      call(operation, args, operands.options);
+      Stream().synchronize();
+      operands.download_outputs();
+      EXPECT_EQ(operands.result_bits(), bits) << name(c);
+    }
   }
 }
 
@@ -206,9 +235,9 @@ TEST(Plans, ReportTheRealisedDropout) {
 }
 
 TEST(Plans, NameTheirKernelInTheDescription) {
-  for_each_kernel([](const Kernel& kernel) {
+  on_kernels_of_all([](const Kernel& kernel) {
     const OnlyKernel only(kernel.selector);
-    const Plan made = plan(plainest_problem());
+    const Plan made = plan(plainest_problem(kernel.operation));
     EXPECT_EQ(made.kernel(), kernel.name);
     EXPECT_NE(made.describe().find(kernel.name), std::string::npos) << made.describe();
     EXPECT_GE(made.splits(), 1);

@@ -35,19 +35,31 @@ class GuardedWorkspace {
   Block block_;
 };
 
-bool holds_nan(const reference::Forward& ref) {
-  const auto is_nan = [](double number) { return std::isnan(number); };
-  return std::any_of(ref.out.begin(), ref.out.end(), is_nan) ||
-         std::any_of(ref.lse.begin(), ref.lse.end(), is_nan);
+template <class Test>
+bool any(std::initializer_list<const std::vector<double>*> all, Test test) {
+  return std::any_of(all.begin(), all.end(), [&](const std::vector<double>* numbers) {
+    return std::any_of(numbers->begin(), numbers->end(), test);
+  });
+}
+
+bool holds_nan(const Answer& a) {
+  const reference::Backward& g = a.gradients;
+  return any({&a.ref.out, &a.ref.lse, &g.dq, &g.dk, &g.dv, &g.dbias, &g.dsink},
+             [](double number) { return std::isnan(number); });
 }
 
 // `low` is rounded to the output type: is there a number that is not 0 even then?
-bool holds_nonzero(const reference::Forward& low) {
-  return std::any_of(low.out.begin(), low.out.end(), [](double number) { return number != 0; });
+bool holds_nonzero(const Answer& a) {
+  const reference::Backward& g = a.low_gradients;
+  return any({&a.low.out, &g.dq, &g.dk, &g.dv}, [](double number) { return number != 0; });
 }
 
-// A build made for short heads only says so; any other refusal of a legal problem is a failure.
-bool may_be_refused(const Case& c) { return std::max(c.dim, c.dim_v) > largest_head_dim(); }
+// A build made for short heads only says so, and so does backward of the longest; any other refusal
+// of a legal problem is a failure.
+bool may_be_refused(const Case& c) {
+  const std::int64_t longest = c.operation == Operation::backward ? 256 : 512;
+  return std::max(c.dim, c.dim_v) > std::min(longest, largest_head_dim());
+}
 
 void record_answer(const std::string& case_name, const Answer& answer) {
   Tally& t = tally();
@@ -77,12 +89,15 @@ class CaseRun {
       : case_(c), operands_(operands), name_(name(c)), answer_(answer(operands)) {}
 
   std::vector<std::string> run() {
-    ++tally().cases;
+    ++tally().cases[to_string(case_.operation)];
     if (case_.expensive) ++tally().expensive;
     record_answer(name_, answer_);
     check_answer();
     operands_.upload();
-    for (const Kernel& kernel : kernels()) {
+    // Of the covering cases, decode has its own.
+    const bool with_decode = !case_.label.empty() || case_.fill % 4 == 0;
+    for (const Kernel& kernel :
+         with_decode ? kernels_for(case_.operation) : kernels(case_.operation)) {
       if (!kernel.runs) {
         ++tally().not_run[kernel.name];
         continue;
@@ -97,7 +112,7 @@ class CaseRun {
   void fail(const std::string& text) { failures_.push_back(name_ + ": " + text); }
 
   void check_answer() {
-    if (holds_nan(answer_.ref) != case_.expects_nan) {
+    if (holds_nan(answer_) != case_.expects_nan) {
       fail(case_.expects_nan ? "the reference holds no NaN" : "the reference holds NaN");
     }
     if (case_.expensive || answer_.seconds <= kAnswerTolerance * kAnswerLimit) return;
@@ -110,6 +125,7 @@ class CaseRun {
   }
 
   void run_on(const Kernel& kernel) {
+    operands_.keep = Keep::both;
     const Execution first = execute_on(kernel, operands_);
     if (first.status == Execution::Status::unsupported) {
       if (!may_be_refused(case_)) return fail(first.text);
@@ -123,20 +139,46 @@ class CaseRun {
     if (operands_.result_bits() != bits) {
       fail(kernel.name + ": a second execution, with a workspace given, has other bits");
     }
-    const Args args = operands_.args(Side::host);
-    const reference::Verdict verdict =
-        reference::judge(args, operands_.options, answer_.ref, answer_.low);
+    const reference::Verdict verdict = judge(operands_, answer_);
     record_verdict(kernel, case_, name_, verdict);
     if (!verdict.pass) fail(kernel.name + ": " + verdict.text);
-    if (!judged_zeros_) check_zeros(args);
+    if (!judged_zeros_) check_zeros();
+    if (case_.operation == Operation::backward && case_.keep != Keep::both) {
+      check_recomputed(kernel);
+    }
+  }
+
+  // What is not kept is computed again: to the bit what forward gives, and so are gradients then.
+  void check_recomputed(const Kernel& kernel) {
+    {
+      const OnlyKernel only(kernel.selector);
+      operands_.fill_results();
+    }
+    std::vector<std::uint8_t> kept;
+    for (const Keep keep : {Keep::both, case_.keep}) {
+      operands_.keep = keep;
+      const Execution done = execute_on(kernel, operands_);
+      if (done.status != Execution::Status::done) return fail("recomputing: " + done.text);
+      const std::vector<std::uint8_t> bits = operands_.result_bits();
+      if (keep == Keep::both) {
+        kept = bits;
+      } else if (bits != kept) {
+        fail(kernel.name + ": gradients have other bits where out and lse are computed again");
+      }
+    }
+    operands_.set_results(answer_.ref);
+    operands_.upload();
   }
 
   // A judge that lets zeros through would let anything through.
-  void check_zeros(const Args& args) {
+  void check_zeros() {
     judged_zeros_ = true;
-    if (case_.expects_nan || !holds_nonzero(answer_.low)) return;
-    operands_.out.each([&](auto b, auto h, auto s, auto d) { operands_.out.set(b, h, s, d, 0); });
-    if (reference::judge(args, operands_.options, answer_.ref, answer_.low).pass) {
+    if (case_.expects_nan || !holds_nonzero(answer_)) return;
+    for (const Slot* slot : operands_.outputs()) {
+      if (slot == &operands_.lse) continue;
+      slot->each([&](auto b, auto h, auto s, auto d) { slot->set(b, h, s, d, 0); });
+    }
+    if (judge(operands_, answer_).pass) {
       fail("an output of zeros passes, too: the case tests nothing");
     }
   }
@@ -161,8 +203,8 @@ Execution execute_on(const Kernel& kernel, Operands& operands, Scratch scratch, 
   const OnlyKernel only(kernel.selector);
   try {
     Args args = operands.args(Side::device);
-    const Plan made = plan(describe(args, operands.options));
-    if (made.kernel() != kernel.name && made.kernel() != "forward.empty") {
+    const Plan made = plan(describe(args, operands.options, kernel.operation));
+    if (made.kernel() != kernel.name && !made.kernel().ends_with(".empty")) {
       return {Status::failed,
               kernel.name + " was asked for and " + std::string(made.kernel()) + " planned"};
     }
@@ -186,6 +228,16 @@ Execution execute_on(const Kernel& kernel, Operands& operands, Scratch scratch, 
   return {};
 }
 
+std::vector<Kernel> kernels_for(Operation operation) {
+  std::vector<Kernel> all;
+  const auto add = [&](Operation of) {
+    for (const Kernel& kernel : kernels(of)) all.push_back(kernel);
+  };
+  add(operation);
+  if (operation == Operation::forward) add(Operation::decode);
+  return all;
+}
+
 std::vector<std::string> run(const Case& c, Operands& operands) {
   return CaseRun(c, operands).run();
 }
@@ -196,8 +248,8 @@ std::vector<std::string> run(const Case& c, const std::function<void(Operands&)>
   return run(c, operands);
 }
 
-void for_each_kernel(const std::function<void(const Kernel&)>& body) {
-  for (const Kernel& kernel : kernels()) {
+void for_each_kernel(const std::function<void(const Kernel&)>& body, Operation operation) {
+  for (const Kernel& kernel : kernels(operation)) {
     if (kernel.runs) body(kernel);
   }
 }

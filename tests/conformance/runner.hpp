@@ -25,9 +25,9 @@ inline constexpr double kAnswerTolerance = 5;
 /// What has been run: printed at the end, for a case that did not run must not pass for one that
 /// did.
 struct Tally {
-  std::int64_t cases = 0;
-  std::int64_t expensive = 0;                  ///< of these, allowed to take the reference longer
-  std::map<std::string, std::int64_t> runs{};  ///< a kernel's executions that were judged
+  std::map<std::string, std::int64_t> cases{};  ///< by operation
+  std::int64_t expensive = 0;                   ///< of these, allowed to take the reference longer
+  std::map<std::string, std::int64_t> runs{};   ///< a kernel's executions that were judged
   std::map<std::string, std::int64_t>
       not_run{};  ///< cases that a kernel did not run, for the machine lacks it
   std::map<std::string, std::int64_t>
@@ -53,14 +53,15 @@ struct Execution {
 
 enum class Scratch : std::uint8_t { none, given };
 
-/// Plans the operands' problem for one kernel and executes it, on `stream`, on poisoned outputs,
-/// which are downloaded. Fails if memory around the outputs, or of a given workspace's
-/// surroundings, was written, or another kernel was planned.
+/// Plans the operands' problem for one kernel, of its operation, and executes it, on `stream`, on
+/// poisoned outputs, which are downloaded. Fails if memory around the outputs, or of a given
+/// workspace's surroundings, was written, or another kernel was planned.
 Execution execute_on(const Kernel& kernel, Operands& operands, Scratch scratch = Scratch::none,
                      Stream stream = {});
 
-/// Runs a case on every kernel, twice, the second time with a workspace of ours: both must give the
-/// same bits and pass the judge. Returns what is wrong, a text each; empty: all is well.
+/// Runs a case on every kernel of its operation, one of forward on those of decode, too; twice, the
+/// second time with a workspace of ours: both must give the same bits and pass the judge. Returns
+/// what is wrong, a text each; empty: all is well.
 std::vector<std::string> run(const Case& c, Operands& operands);
 
 /// The same with operands as the case describes them, after `edit` has changed some.
@@ -68,6 +69,10 @@ std::vector<std::string> run(
     const Case& c, const std::function<void(Operands&)>& edit = [](Operands&) {});
 
 /// Calls `body(kernel)` for every kernel that this machine runs.
-void for_each_kernel(const std::function<void(const Kernel&)>& body);
+void for_each_kernel(const std::function<void(const Kernel&)>& body,
+                     Operation operation = Operation::forward);
+
+/// Kernels that compute what the operation does: decode computes what forward does.
+std::vector<Kernel> kernels_for(Operation operation);
 
 }  // namespace tessera::testing

@@ -1,6 +1,7 @@
 #pragma once
 /// What the test files share.
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstdint>
@@ -30,21 +31,36 @@ inline double lowest(DType dtype) {
   }
 }
 
-/// Runs the case on every kernel; what is wrong becomes a failure of the test.
+/// Multiply-adds, everything visible, up to which a named case of forward also runs backward: its
+/// reference takes some tens of milliseconds then.
+inline constexpr std::int64_t kBackwardCost = 1'500'000;
+
+/// Runs the case on every kernel, and as one of backward if it is one of forward that allows it;
+/// what is wrong becomes a failure of the test.
 inline void expect_passes(
     const Case& c, const std::function<void(Operands&)>& edit = [](Operands&) {}) {
   for (const std::string& text : run(c, edit)) ADD_FAILURE() << text;
+  if (c.operation != Operation::forward || !c.gradients || c.expects_nan || c.expensive) return;
+  if (c.multiply_adds() > kBackwardCost || std::max(c.dim, c.dim_v) > 256) return;
+  for (const std::string& text : run(backward_of(c), edit)) ADD_FAILURE() << text;
+}
+
+/// Fills what backward reads of forward's results, and uploads.
+inline void prepare(Operands& operands) {
+  if (operands.operation == Operation::backward) operands.fill_results();
+  operands.upload();
 }
 
 /// Executes on every kernel that runs here, then calls `check` with the outputs downloaded.
 inline void on_each_kernel(Operands& operands, const std::function<void(const Kernel&)>& check) {
-  operands.upload();
-  for_each_kernel([&](const Kernel& kernel) {
+  prepare(operands);
+  for (const Kernel& kernel : kernels_for(operands.operation)) {
+    if (!kernel.runs) continue;
     const Execution done = execute_on(kernel, operands);
     ASSERT_EQ(done.status, Execution::Status::done) << done.text;
     ++tally().runs[kernel.name];
     check(kernel);
-  });
+  }
 }
 
 /// Overwrites rows [begin, end) of one head.
