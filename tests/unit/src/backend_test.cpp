@@ -83,6 +83,103 @@ TEST_F(Backend, IsHandedEverything) {
   EXPECT_EQ(fake.launched_kernel, "forward.fake.small");
 }
 
+TEST_F(Backend, IsHandedGradients) {
+  Call call = Call::gradients();
+  call.args.dout.stride = {.batch = 0, .head = 3, .seq = 0, .dim = 1};
+  call.args.dlse.stride = {.batch = 1, .head = 0, .seq = 2};
+  call.args.dsink.extent.head = 4;
+  call.run();
+  const kernel::BackwardArguments& a = fake.backward;
+  EXPECT_EQ(fake.launched_kernel, "backward.fake.small");
+  EXPECT_EQ(fake.launched, 1);
+  EXPECT_EQ(a.forward.query.data, call.args.query.data);
+  EXPECT_EQ(a.forward.out.data, call.args.out.data);
+  EXPECT_EQ(a.forward.lse.data, call.args.lse.data);
+  EXPECT_EQ(a.forward.softcap, 20.0f);
+  EXPECT_EQ(a.dout.data, call.args.dout.data);
+  EXPECT_EQ(a.dout.batch, 0);
+  EXPECT_EQ(a.dout.head, 3);
+  EXPECT_EQ(a.dout.seq, 0);
+  EXPECT_EQ(a.dlse.data, call.args.dlse.data);
+  EXPECT_EQ(a.dlse.batch, 1);
+  EXPECT_EQ(a.dlse.head, 0);
+  EXPECT_EQ(a.dlse.seq, 2);
+  EXPECT_EQ(a.dq.data, call.args.dq.data);
+  EXPECT_EQ(a.dq.batch, 4 * 5 * 16);
+  EXPECT_EQ(a.dk.data, call.args.dk.data);
+  EXPECT_EQ(a.dk.head, 7 * 16);
+  EXPECT_EQ(a.dv.data, call.args.dv.data);
+  EXPECT_EQ(a.dv.seq, 8);
+  EXPECT_EQ(a.dbias.data, call.args.dbias.data);
+  EXPECT_EQ(a.dbias.batch, 4 * 5 * 7);
+  EXPECT_EQ(a.dbias.head, 5 * 7);
+  EXPECT_EQ(a.dbias.row, 7);
+  EXPECT_EQ(a.dbias.column, 1);
+  EXPECT_TRUE(a.dbias.each_batch && a.dbias.each_head && a.dbias.each_row && a.dbias.each_column);
+  EXPECT_EQ(a.dsink, call.args.dsink.data);
+  EXPECT_EQ(a.dsink_head, 1);
+}
+
+TEST_F(Backend, IsToldWhatDbiasSumsOver) {
+  for (unsigned axes = 0; axes < 16; ++axes) {
+    Call call = Call::gradients();
+    Extents e{.batch = 2, .head = 4, .seq = 5, .dim = 7};
+    if ((axes & 1u) != 0) e.batch = 1;
+    if ((axes & 2u) != 0) e.head = 1;
+    if ((axes & 4u) != 0) e.seq = 1;
+    if ((axes & 8u) != 0) e.dim = 1;
+    call.args.bias.extent = call.args.dbias.extent = e;
+    call.args.dbias.stride = bhsd_strides(e);
+    call.run();
+    const kernel::ScoreGradient& dbias = fake.backward.dbias;
+    EXPECT_EQ(dbias.each_batch, (axes & 1u) == 0) << axes;
+    EXPECT_EQ(dbias.each_head, (axes & 2u) == 0) << axes;
+    EXPECT_EQ(dbias.each_row, (axes & 4u) == 0) << axes;
+    EXPECT_EQ(dbias.each_column, (axes & 8u) == 0) << axes;
+    EXPECT_EQ(dbias.batch != 0, dbias.each_batch) << axes;
+    EXPECT_EQ(dbias.head != 0, dbias.each_head) << axes;
+    EXPECT_EQ(dbias.row != 0, dbias.each_row) << axes;
+    EXPECT_EQ(dbias.column != 0, dbias.each_column) << axes;
+  }
+}
+
+TEST_F(Backend, IsHandedNothingThatIsAbsent) {
+  Call call = Call::gradients();
+  call.args.out = {};
+  call.args.lse = {};
+  call.args.dlse = {};
+  call.args.dbias = {};
+  call.args.dsink = {};
+  call.run();
+  EXPECT_EQ(fake.backward.forward.out.data, nullptr);
+  EXPECT_EQ(fake.backward.forward.lse.data, nullptr);
+  EXPECT_EQ(fake.backward.dlse.data, nullptr);
+  EXPECT_EQ(fake.backward.dbias.data, nullptr);
+  EXPECT_EQ(fake.backward.dsink, nullptr);
+}
+
+TEST_F(Backend, IsAskedForGradientsOfKeysWithoutRows) {
+  Call call = Call::gradients();
+  for (ConstTensor* tensor : {&call.args.query, &call.args.dout, &call.args.dlse, &call.args.bias,
+                              &call.args.boolean_mask}) {
+    tensor->extent.seq = 0;
+  }
+  for (Tensor* tensor : {&call.args.out, &call.args.lse, &call.args.dq, &call.args.dbias})
+    tensor->extent.seq = 0;
+  call.run();
+  EXPECT_EQ(fake.launched, 1);
+  for (ConstTensor* tensor : {&call.args.key, &call.args.value}) tensor->extent.seq = 0;
+  for (Tensor* tensor : {&call.args.dk, &call.args.dv}) tensor->extent.seq = 0;
+  call.args.bias.extent.dim = call.args.boolean_mask.extent.dim = call.args.dbias.extent.dim = 0;
+  call.run();
+  EXPECT_EQ(fake.launched, 2);  // dsink is 0 and must be written
+  call.args.dsink = {};
+  const int planned = fake.planned;
+  call.run();
+  EXPECT_EQ(fake.launched, 2);
+  EXPECT_EQ(fake.planned, planned);
+}
+
 TEST_F(Backend, IsHandedDefaults) {
   Call::dense().run();
   const kernel::ForwardArguments& a = fake.arguments;

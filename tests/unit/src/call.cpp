@@ -106,6 +106,35 @@ Call Call::packed() {
   return call;
 }
 
+Call Call::gradients() {
+  Call call = everything();
+  call.operation = Operation::backward;
+  const auto output_like = [&](const ConstTensor& t) {
+    return Tensor{call.outputs(bytes_of(t.dtype, t.extent)), t.dtype, t.extent,
+                  bhsd_strides(t.extent)};
+  };
+  call.args.dout = ConstTensor::bhsd(call.inputs(bytes_of(DType::fp32, kOut)), DType::fp32, kOut);
+  const Extents rows{.batch = kOut.batch, .head = kOut.head, .seq = kOut.seq};
+  call.args.dlse = ConstTensor::bhsd(call.inputs(bytes_of(DType::fp32, rows)), DType::fp32, rows);
+  call.args.dq = output_like(call.args.query);
+  call.args.dk = output_like(call.args.key);
+  call.args.dv = output_like(call.args.value);
+  call.args.dbias = output_like(call.args.bias);
+  call.args.dsink = output_like(call.args.sinks);
+  return call;
+}
+
+void Call::run() const {
+  switch (operation) {
+    case Operation::forward:
+      return forward(args, options);
+    case Operation::backward:
+      return backward(args, options);
+    case Operation::decode:
+      return decode(args, options);
+  }
+}
+
 bool matches(std::string_view text, std::string_view pattern) {
   const std::size_t star = pattern.find('*');
   if (star == std::string_view::npos) return text == pattern;

@@ -23,8 +23,10 @@ class Call {
  public:
   Args args{};
   Options options{};
+  Operation operation = Operation::forward;
 
   static Call dense();       // query, key, value, out, lse
+  static Call gradients();   // everything, for backward: every gradient, out and lse kept
   static Call everything();  // and every option that goes with them, dropout excepted
   static Call
   packed();  // three segments of 2, 0, 3 queries and 3, 1, 2 keys, int64 and int32 prefix sums
@@ -38,8 +40,8 @@ class Call {
             static_cast<std::int64_t>(values.size())};
   }
 
-  void run() const { forward(args, options); }
-  Problem problem() const { return describe(args, options); }
+  void run() const;
+  Problem problem() const { return describe(args, options, operation); }
   std::vector<float> out() const;  // out's buffer, as far as it was allocated
   bool outputs_are_untouched() const;
 
