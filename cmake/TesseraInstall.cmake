@@ -37,7 +37,7 @@ install(FILES "${PROJECT_BINARY_DIR}/TesseraConfig.cmake" "${PROJECT_BINARY_DIR}
 # says where it was at build time.
 set(TESSERA_PC_LIBS_STATIC "")
 if(NOT BUILD_SHARED_LIBS)
-  if(BACKEND STREQUAL "kokkos")
+  if(BACKEND STREQUAL "kokkos" AND TESSERA_KOKKOS)
     if(Kokkos_DIR)
       get_filename_component(folder "${Kokkos_DIR}/../.." ABSOLUTE)
       string(APPEND TESSERA_PC_LIBS_STATIC " -L${folder} -Wl,-rpath,${folder}")

@@ -1,7 +1,7 @@
 # Finds Kokkos >= 5.0 and < 6: the installed one, else its sources pinned by hash, else the distribution's packages
 # through ci/get-kokkos.sh, else an error that says what to do. Sets TESSERA_BUNDLE_KOKKOS where the library that is
 # installed must bring Kokkos' libraries along, because nobody else would find them.
-if(NOT BACKEND STREQUAL "kokkos")
+if(NOT BACKEND STREQUAL "kokkos" OR NOT TESSERA_KOKKOS)
   return()
 endif()
 

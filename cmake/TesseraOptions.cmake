@@ -36,6 +36,7 @@ if(previous EQUAL 0)
 endif()
 set(TESSERA_HEAD_DIM_MAX ${previous})
 
+option(TESSERA_KOKKOS "BACKEND=kokkos: on Kokkos. OFF: its kernels for CPUs on the calling thread, without Kokkos" ON)
 option(BUILD_SHARED_LIBS "Build libtessera as a shared library (else a static one)" ON)
 
 # --- What comes with it: everything for us, nothing for a project that includes us ----------------------------------

@@ -34,24 +34,50 @@ std::vector<Candidate> candidates(const Problem& problem) {
         break;
     }
   }
+#if !defined(TESSERA_WITHOUT_KOKKOS)
   all.push_back(kokkos::generic::candidate(problem));
+#endif
   return all;
 }
 
 namespace {
 
-bool is_generic(const Candidate& candidate) {
-  using namespace kokkos::generic;
-  return candidate.kernel == kForward || candidate.kernel == kBackward ||
-         candidate.kernel == kDecode;
+#if defined(TESSERA_WITHOUT_KOKKOS)
+
+template <class Arguments>
+bool launch_generic(const Candidate&, const Problem&, const Arguments&, void*, const Stream&) {
+  return false;
 }
 
-// Teams cannot do with the caller's thread alone.
-void refuse_inside_parallel_region(const Candidate& candidate) {
-  if (!kokkos::inside_parallel_region()) return;
-  throw DeviceError(std::string(candidate.kernel) +
-                    " cannot run inside an OpenMP parallel region: call it outside");
+#else
+
+void launch_teams(const Candidate& candidate, const Problem& problem,
+                  const kernel::ForwardArguments& arguments, void* workspace,
+                  const Stream& stream) {
+  kokkos::generic::launch_forward(candidate.kernel, problem, arguments, workspace, stream);
 }
+void launch_teams(const Candidate&, const Problem& problem,
+                  const kernel::BackwardArguments& arguments, void* workspace,
+                  const Stream& stream) {
+  kokkos::generic::launch_backward(problem, arguments, workspace, stream);
+}
+
+// Is it a generic kernel? Then it is launched.
+template <class Arguments>
+bool launch_generic(const Candidate& candidate, const Problem& problem, const Arguments& arguments,
+                    void* workspace, const Stream& stream) {
+  using namespace kokkos::generic;
+  if (candidate.kernel != kForward && candidate.kernel != kBackward && candidate.kernel != kDecode)
+    return false;
+  if (kokkos::inside_parallel_region()) {  // teams cannot do with the caller's thread alone
+    throw DeviceError(std::string(candidate.kernel) +
+                      " cannot run inside an OpenMP parallel region: call it outside");
+  }
+  launch_teams(candidate, problem, arguments, workspace, stream);
+  return true;
+}
+
+#endif
 
 }  // namespace
 
@@ -60,10 +86,8 @@ void launch(const Candidate& candidate, const Problem& problem,
   kokkos::ensure_initialized();
   const std::lock_guard lock(kokkos::launch_lock());
   kokkos::begin_launch(stream);
-  if (is_generic(candidate)) {
-    refuse_inside_parallel_region(candidate);
-    kokkos::generic::launch_forward(candidate.kernel, problem, arguments, workspace, stream);
-  } else if (problem.operation == Operation::decode) {
+  if (launch_generic(candidate, problem, arguments, workspace, stream)) return;
+  if (problem.operation == Operation::decode) {
     kokkos::vector::launch_decode(candidate, problem, arguments, workspace, stream);
   } else {
     kokkos::vector::launch_forward(candidate, problem, arguments, workspace, stream);
@@ -75,12 +99,8 @@ void launch(const Candidate& candidate, const Problem& problem,
   kokkos::ensure_initialized();
   const std::lock_guard lock(kokkos::launch_lock());
   kokkos::begin_launch(stream);
-  if (is_generic(candidate)) {
-    refuse_inside_parallel_region(candidate);
-    kokkos::generic::launch_backward(problem, arguments, workspace, stream);
-  } else {
-    kokkos::vector::launch_backward(candidate, problem, arguments, workspace, stream);
-  }
+  if (launch_generic(candidate, problem, arguments, workspace, stream)) return;
+  kokkos::vector::launch_backward(candidate, problem, arguments, workspace, stream);
 }
 
 }  // namespace tessera::backend
