@@ -104,8 +104,8 @@ class LargeCall {
     if (!ready()) GTEST_SKIP() << "the system gives no address space";
     reference::fill_gaussian(dout, 4);
     args_.dout = dout;
-    const auto ref = reference::backward(args_, options, args_.dout);
-    const auto low = reference::backward_low(args_, options, args_.dout);
+    const auto ref = reference::backward(args_, options, args_.dout, {}, args_.out);
+    const auto low = reference::backward_low(args_, options, args_.dout, {}, args_.out);
     ++tally().cases["backward"];
     for_each_kernel(
         [&](const Kernel& kernel) {

@@ -247,7 +247,8 @@ TEST(Modifiers, SoftcapExtremes) {
                    .seq_q = 65,
                    .seq_k = 127,
                    .softcap = cap,
-                   .distribution = Distribution::large});
+                   .distribution = Distribution::large,
+                   .gradients = false});
   }
 }
 

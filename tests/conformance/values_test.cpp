@@ -72,7 +72,8 @@ TEST(Values, MaskedKeysReachNobody) {
                          .head_k = 2,
                          .seq_q = 65,
                          .seq_k = 130,
-                         .boolean_mask = true};
+                         .boolean_mask = true,
+                         .gradients = false};
       expect_passes(boolean, [&](Operands& o) {
         for (const std::int64_t key : {0, 63, 64, 129}) {
           set_row(o.key, 0, 0, key, number);
@@ -199,7 +200,11 @@ TEST(Values, ScoreOfPlusInfinity) {
 
 TEST(Values, ScoreOfMinusInfinityFromData) {
   // A product of −inf hides the key as a mask would; with nothing else in the row it sees nothing.
-  expect_passes({.label = "minus_infinity", .dtype = DType::fp32, .seq_q = 33, .seq_k = 100},
+  expect_passes({.label = "minus_infinity",
+                 .dtype = DType::fp32,
+                 .seq_q = 33,
+                 .seq_k = 100,
+                 .gradients = false},
                 [](Operands& o) {
                   set_column(o.query, 0, 0, 0, 1);
                   o.key.set(0, 0, 64, 0, -kInfinity);
@@ -215,7 +220,8 @@ TEST(Values, ScoresFarFromZero) {
                      .seq_q = 65,
                      .seq_k = 130,
                      .mask = Mask::causal(Alignment::BottomRight),
-                     .scale = 1.0f},
+                     .scale = 1.0f,
+                     .gradients = false},
                     [&](Operands& o) {
                       multiply_all(o.key, 0.2);
                       set_column(o.query, 0, 0, 0, 64);
@@ -228,7 +234,8 @@ TEST(Values, ScoresFarFromZero) {
                    .head_k = 2,
                    .seq_q = 65,
                    .seq_k = 130,
-                   .bias = Bias::fp32},
+                   .bias = Bias::fp32,
+                   .gradients = false},
                   [](Operands& o) {
                     set_each(o.bias, [&](auto b, auto h, auto s, auto d) {
                       return o.bias.get(b, h, s, d) + (h == 0 ? -3e5 : 3e5);
@@ -246,7 +253,8 @@ TEST(Values, ScoresThatOverflowBase2) {
                    .seq_q = 33,
                    .seq_k = 130,
                    .bias = Bias::fp32,
-                   .lse = false},
+                   .lse = false,
+                   .gradients = false},
                   [&](Operands& o) { set_all(o.bias, size); });
   }
 }
@@ -305,8 +313,9 @@ TEST(Values, LargestFiniteValues) {
     // fp16 has room above it in the accumulator; sums of the others must stay below the largest
     // number.
     const double share = dtype == DType::fp16 ? 1.0 / 4 : 1.0 / (4 * 66);
-    expect_passes({.label = "largest", .dtype = dtype, .seq_q = 33, .seq_k = 65},
-                  [&](Operands& o) { multiply_all(o.value, share * -lowest(dtype)); });
+    expect_passes(
+        {.label = "largest", .dtype = dtype, .seq_q = 33, .seq_k = 65, .gradients = false},
+        [&](Operands& o) { multiply_all(o.value, share * -lowest(dtype)); });
   }
 }
 
