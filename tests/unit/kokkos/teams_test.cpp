@@ -21,6 +21,7 @@ namespace tessera::testing {
 namespace {
 
 using kernel::Index;
+using kokkos::Fp32;
 using kokkos::Space;
 
 std::vector<float> compute(const Options& options, Stream stream = {}) {
@@ -44,7 +45,7 @@ void launch(Index tasks, std::size_t bytes, int threads, int level, const Kernel
 
 template <int kWidth>
 std::vector<float> compute_with(const Options& options, int threads, int level) {
-  using Kernel = kokkos::generic::ForwardKernel<kokkos::Fp32, kWidth>;
+  using Kernel = kokkos::generic::ForwardKernel<Fp32, kWidth>;
   const SmallCall call;
   std::vector<float> out;
   const Args args = call.args(out);
