@@ -80,7 +80,9 @@ void draw_lengths(Case& c, Random& random) {
       }
     }
     c.wide_prefix_sums = random.chance(0.5);
-    c.slack_k = random.chance(0.3) ? random.between(1, 80) : 0;
+    // A longest segment of 0 is none that is stated: then modifiers are as long as the total.
+    c.slack_k = c.longest_k() > 0 && random.chance(0.3) ? random.between(1, 80) : 0;
+    if (c.longest_q() == 0 || c.longest_k() == 0) c.states_maximum = false;
     return;
   }
   c.batch = random.between(1, 4);
