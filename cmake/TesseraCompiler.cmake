@@ -46,9 +46,14 @@ macro(tessera_instrument)
   endif()
 endmacro()
 
-# No coverage for what is added after this call: to count in tests and tools costs a third of their compilation.
-macro(tessera_stop_coverage)
+# What is added after this call runs for seconds: coverage would take a third of its compilation, optimising it under
+# sanitizers half of the rest. TESSERA_DEBUG_FLAGS is for folders that run longer.
+macro(tessera_instrument_less)
   get_property(options DIRECTORY PROPERTY COMPILE_OPTIONS)
   list(REMOVE_ITEM options --coverage)
   set_property(DIRECTORY PROPERTY COMPILE_OPTIONS ${options})
+  set(TESSERA_DEBUG_FLAGS "${CMAKE_CXX_FLAGS_DEBUG}")
+  if(TESSERA_SANITIZE AND NOT TESSERA_FUZZ) # fuzzers run long
+    string(APPEND CMAKE_CXX_FLAGS_DEBUG " -O0")
+  endif()
 endmacro()
