@@ -43,9 +43,10 @@ void change(const Slot& slot, Change to) {
   });
 }
 
-// Backward's values and dout have a mean. The rule's floor counts a product of dO and V as one
-// number: where its terms cancel each other, and the row's gradient is next to 0, the floor lies
-// below the rounding of fp32 sums, and whether two right computations pass is luck.
+// Values and dout with a mean, where few roundings stand between an answer and its bound. The
+// rule's floor counts a product of dO and V as one number: where its terms cancel each other, and
+// the row's gradient is next to 0, the floor lies below the rounding of fp32 sums, and whether two
+// right computations pass is luck.
 void raise(const Slot& slot, double by) {
   change(slot, [by](double number) { return number + by; });
 }
@@ -250,11 +251,14 @@ void make_gradients(const Case& c, Operands& operands) {
   const Layout layout = c.dout_layout.value_or(c.layout);
   operands.dout = input_slot(c, operands.out.extent, Role::dout, layout);
   fill(operands.dout, Random(c.fill * 3 + 0xd0u), c.distribution, Role::value);
-  const double mean = c.distribution == Distribution::large ? 6 : 2;
-  // Nor does it count the rounding of scores, which grows with them.
-  change(operands.query, [](double number) { return number / 2; });
-  raise(operands.value, mean);
-  raise(operands.dout, mean);
+  if (c.dtype == DType::fp32 || c.dbias || c.dsink) {
+    const double mean = c.distribution == Distribution::large ? 6 : 2;
+    raise(operands.value, mean);
+    raise(operands.dout, mean);
+  }
+  // dbias is the gradient of each score itself, in fp32: the rounding of lse, which grows with the
+  // scores and which the floor does not count either, stands in it undivided.
+  if (c.dbias) change(operands.query, [](double number) { return number / 2; });
   if (c.dlse) {
     operands.dlse = output_slot(operands.lse.extent, DType::fp32, layout, Role::lse);
     fill(operands.dlse, Random(c.fill * 3 + 0xd15eu), Distribution::gaussian, Role::query);

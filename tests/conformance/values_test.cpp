@@ -72,8 +72,7 @@ TEST(Values, MaskedKeysReachNobody) {
                          .head_k = 2,
                          .seq_q = 65,
                          .seq_k = 130,
-                         .boolean_mask = true,
-                         .gradients = false};
+                         .boolean_mask = true};
       expect_passes(boolean, [&](Operands& o) {
         for (const std::int64_t key : {0, 63, 64, 129}) {
           set_row(o.key, 0, 0, key, number);
@@ -234,8 +233,7 @@ TEST(Values, ScoresFarFromZero) {
                    .head_k = 2,
                    .seq_q = 65,
                    .seq_k = 130,
-                   .bias = Bias::fp32,
-                   .gradients = false},
+                   .bias = Bias::fp32},
                   [](Operands& o) {
                     set_each(o.bias, [&](auto b, auto h, auto s, auto d) {
                       return o.bias.get(b, h, s, d) + (h == 0 ? -3e5 : 3e5);

@@ -7,9 +7,8 @@
 //     bias       dbias, if wanted
 //     sinks      dsink, if wanted
 
+#include <cmath>
 #include <string>
-
-#include <tessera/error.hpp>
 
 #include "backends/kokkos/parallel.hpp"
 #include "backends/kokkos/tuning/backward.hpp"
@@ -25,16 +24,17 @@ namespace {
 using kernel::larger;
 using kernel::smaller;
 
-constexpr Index kTunedPanel = 48;  // rows of the panels that the tuning table counts
 constexpr Index kRowsBlock = 256;  // rows or keys of a task that only streams
 
-// Panels a chunk and keys a block at most, by the head dimensions alone.
-constexpr Blocking widest_blocking(Index dim, Index dim_v, Index panel) {
-  for (const BackwardTuning& row : kBackwardTuning) {
-    if (larger(dim, dim_v) <= row.head_dim)
-      return {panel, row.panels48 * kTunedPanel / panel, row.keys};
-  }
-  return {};
+// Sizes come from problems that nobody has allocated yet: what does not fit in memory saturates.
+constexpr double kMost = 9e15;
+
+// Of one task's dK and dV.
+double bytes_of_sums(const Problem& p) {
+  const double keys = static_cast<double>(most_keys(p));
+  const Index columns = gradient_columns(p.query.extent.dim) + gradient_columns(p.value.extent.dim);
+  const double bytes = (keys + 8) * static_cast<double>(columns) * sizeof(float);
+  return bytes < kMost ? bytes : kMost;
 }
 
 // How a problem is cut: the rows of a key head into chunks, and its chunks into parts.
@@ -53,7 +53,7 @@ Cut cut(const Problem& p, Index panel) {
   const Index group = larger(1, p.query.extent.head / head_k);
   const double heads = static_cast<double>(sequences(p)) * static_cast<double>(head_k);
   const Index panels = larger(1, kernel::count_blocks(most_rows(p), panel));
-  Cut c{widest_blocking(p.query.extent.dim, p.value.extent.dim, panel), 1};
+  Cut c{widest_blocking(kBackwardTuning, p.query.extent.dim, p.value.extent.dim, panel), 1};
   const double missing = heads > 0 ? static_cast<double>(wanted) / heads : 1.0;
   if (missing > 1.0) {
     // Chunks small enough for every part to get two.
@@ -66,12 +66,10 @@ Cut cut(const Problem& p, Index panel) {
   c.blocking.panels = kernel::count_blocks(panels, chunks_a_head);  // equal chunks
   if (missing > 1.0) {
     const double chunks = static_cast<double>(chunks_a_head) * static_cast<double>(group);
-    const double bytes = static_cast<double>(gradient_sums(p.key.extent.seq, p.query.extent.dim,
-                                                           p.value.extent.dim)) *
-                         sizeof(float) * heads;
+    const double bytes = bytes_of_sums(p) * heads;
     double parts = missing < chunks ? missing : chunks;
     if (parts * bytes > kMostSums) parts = kMostSums / bytes;
-    c.parts = larger(1, static_cast<Index>(parts + 0.5));
+    c.parts = larger(1, std::lround(parts));
   }
   return c;
 }
@@ -90,12 +88,10 @@ struct Parts {
   std::size_t size = 0;
 };
 
-// Sizes come from problems that nobody has allocated yet: what does not fit in memory saturates.
 class Layout {
  public:
   std::size_t take(double bytes) {
     const std::size_t at = next_;
-    constexpr double kMost = 9e15;
     total_ += bytes < kMost ? bytes + 128 : kMost;
     if (total_ > kMost) total_ = kMost;
     next_ = static_cast<std::size_t>(total_) / 128 * 128;
@@ -130,14 +126,9 @@ Parts parts_of(const Problem& p, const Cut& c, int id) {
   }
   parts.lse = layout.take(rows * sizeof(float));
   parts.delta = layout.take(rows * sizeof(float));
-  const Index keys = p.packed && p.options.max_seq_k > 0 ? p.options.max_seq_k : p.key.extent.seq;
-  const double sums = static_cast<double>(keys + 8) *
-                      static_cast<double>(gradient_columns(dim) + gradient_columns(dim_v)) *
-                      sizeof(float);
   const double tasks = static_cast<double>(sequences(p)) * static_cast<double>(p.key.extent.head) *
                        static_cast<double>(c.parts);
-  const double sums_stride = static_cast<double>(static_cast<Index>(sums) + 127) / 128;
-  parts.sums_stride = static_cast<std::size_t>(sums_stride) * 128;
+  parts.sums_stride = round_up(static_cast<std::size_t>(bytes_of_sums(p)), std::size_t{128});
   parts.sums = layout.take(static_cast<double>(parts.sums_stride) *
                            (c.parts > 1 ? tasks : static_cast<double>(threads())));
   const GradientScratch scratch = gradient_layout(c.blocking, dim, dim_v, general(p));
@@ -338,11 +329,7 @@ void launch_backward(const backend::Candidate& candidate, const Problem& problem
                      const kernel::BackwardArguments& arguments, void* workspace,
                      const Stream& stream) {
   Backward call(candidate, problem, arguments, stream);
-  if (workspace && call.workspace() > candidate.workspace) {
-    throw DeviceError("the execution space has more threads than when the plan was made: " +
-                      std::to_string(call.workspace()) + " bytes of workspace are needed, not " +
-                      std::to_string(candidate.workspace));
-  }
+  check_workspace(workspace, call.workspace(), candidate);
   call.run_all(static_cast<std::byte*>(workspace ? workspace : arena(call.workspace())));
 }
 

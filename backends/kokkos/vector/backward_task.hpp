@@ -87,6 +87,10 @@ static void pack_gradient_panel(const kernel::BackwardArguments& b, const kernel
 // --- One panel and one block
 // ------------------------------------------------------------------------
 
+TESSERA_FN constexpr Index whole_groups(Index keys) {
+  return (keys + kGroup - 1) / kGroup * kGroup;
+}
+
 // Weights and gradients of the panel and the block. Returns the keys [begin, end) that they are
 // there for, whole groups up to where `end` is rounded; begin >= end: none.
 template <int kV, Flavour kFlavour, bool kScore>
@@ -111,7 +115,7 @@ static kernel::Interval<Index> gradients(const kernel::BackwardArguments& b,
     plain_gradients<kV, false>(panel, block, a.dim, a.dim_v, whole_from, whole_to, see, pass);
     plain_gradients<kV, true>(panel, block, a.dim, a.dim_v, whole_to, to, see, pass);
   } else {
-    const Index end = (to + kGroup - 1) / kGroup * kGroup;
+    const Index end = whole_groups(to);
     store_products<kV>(block.key_groups, panel.query, a.dim, from, end, pass.weight);
     store_products<kV>(block.value_groups, panel.dout, a.dim_v, from, end, pass.gradient);
     modify_gradients<kV, kScore>(b, s, batch, head, panel, block, from, end, see, pass);
@@ -144,18 +148,14 @@ TESSERA_FN void clear_keys(const GradientRows& panel, Index first, Index last) {
 
 // dV and dK of the block += what `count` panels give.
 static void add_key_gradients(const GradientBlock& block, Index dim, Index dim_v,
-                              GradientRows* panels, Index count) {
+                              const GradientRows* panels, Index count) {
   Index from = panels[0].from, to = panels[0].to;
-  for (Index p = 0; p < count; ++p) {
+  for (Index p = 1; p < count; ++p) {
     from = smaller(from, panels[p].from);
     to = larger(to, panels[p].to);
   }
-  from = from / kGroup * kGroup;
-  to = (to + kGroup - 1) / kGroup * kGroup;
   for (Index p = 0; p < count; ++p) {
-    GradientRows& panel = panels[p];
-    panel.from = panel.from / kGroup * kGroup;
-    panel.to = (panel.to + kGroup - 1) / kGroup * kGroup;
+    const GradientRows& panel = panels[p];
     // A tile that holds the first or the last key that a panel sees holds others, too.
     clear_keys(panel, larger(from, panel.from - kTallRows), panel.from);
     clear_keys(panel, panel.to, smaller(to, panel.to + kTallRows));
@@ -248,8 +248,8 @@ static void backward_chunk(const BackwardTask& task, Index head, Index row_first
       const auto keys = gradients<kV, kFlavour, false>(b, s, task.batch, head, panel, block, pass);
       if (keys.begin >= keys.end) return;
       add_query_gradient<kV>(panel, block, a.dim, keys.begin, keys.end, pass.gradient);
-      together[waiting++] = {pass.weight, pass.gradient, panel.query_rows, panel.dout_rows,
-                             panel.count, keys.begin,    keys.end};
+      together[waiting++] = {pass.weight, pass.gradient, panel.query_rows,      panel.dout_rows,
+                             panel.count, keys.begin,    whole_groups(keys.end)};
       if (waiting == kTogether) add_waiting();
     });
     if (waiting > 0) add_waiting();

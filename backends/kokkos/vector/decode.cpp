@@ -3,8 +3,6 @@
 
 #include <string>
 
-#include <tessera/error.hpp>
-
 #include "backends/kokkos/parallel.hpp"
 #include "backends/kokkos/vector/units.hpp"
 #include "backends/kokkos/vector/vector.hpp"
@@ -26,10 +24,6 @@ struct Cut {
   Index row_blocks = 1;  // a key head
   Index parts = 1;
 };
-
-Index most_keys(const Problem& p) {
-  return p.packed && p.options.max_seq_k > 0 ? p.options.max_seq_k : p.key.extent.seq;
-}
 
 Cut cut(const Problem& p) {
   const Index group = p.query.extent.head / larger(1, p.key.extent.head);
@@ -103,11 +97,7 @@ void launch_decode(const backend::Candidate& candidate, const Problem& problem,
   const DecodeUnit& unit = *choices()[static_cast<std::size_t>(candidate.id)].decode;
   const Cut c = cut(problem);
   const Parts parts = parts_of(problem, c);
-  if (workspace && parts.size > candidate.workspace) {
-    throw DeviceError("the execution space has more threads than when the plan was made: " +
-                      std::to_string(parts.size) + " bytes of workspace are needed, not " +
-                      std::to_string(candidate.workspace));
-  }
+  check_workspace(workspace, parts.size, candidate);
   auto* const memory = static_cast<std::byte*>(workspace ? workspace : arena(parts.size));
   const kernel::ForwardArguments& a = arguments;
   const Index group = a.head_q / a.head_k;

@@ -262,11 +262,9 @@ static void decode_rows(const DecodeTask& task) {
   const kernel::ForwardArguments& a = *task.arguments;
   const kernel::Sequence& s = *task.sequence;
   const DecodeScratch at = decode_layout(task.row_last - task.row_first, a.dim, a.dim_v);
-  DecodeBlock b{task.row_last - task.row_first, decode_columns(a.dim),
-                decode_columns(a.dim_v),        task.scratch,
-                task.partial + at.out,          task.partial + at.max,
-                task.partial + at.sum,          task.scratch + at.score,
-                task.scratch + at.factor};
+  DecodeBlock b{task.row_last - task.row_first, decode_columns(a.dim),   decode_columns(a.dim_v),
+                task.scratch + at.query,        task.partial + at.out,   task.partial + at.max,
+                task.partial + at.sum,          task.scratch + at.score, task.scratch + at.factor};
   const float scale = a.general() ? 1.0f : a.scale * kernel::kLog2E;
   const Index first_head = task.key_head * (a.head_q / a.head_k);
   kernel::Interval<Index> any{s.keys, 0};

@@ -2,8 +2,6 @@
 
 #include <string>
 
-#include <tessera/error.hpp>
-
 #include "backends/kokkos/parallel.hpp"
 #include "backends/kokkos/tuning/forward.hpp"
 #include "backends/kokkos/vector/units.hpp"
@@ -17,21 +15,11 @@ namespace {
 using kernel::larger;
 using kernel::smaller;
 
-constexpr Index kTunedPanel = 48;  // rows of the panels that the tuning table counts
 constexpr Index kMaxThreadBytes = Index{1} << 20;
-
-// Panels a task and keys a block at most, by the head dimensions alone.
-constexpr Blocking widest_blocking(Index dim, Index dim_v, Index panel) {
-  for (const ForwardTuning& row : kForwardTuning) {
-    if (larger(dim, dim_v) <= row.head_dim)
-      return {panel, row.panels48 * kTunedPanel / panel, row.keys};
-  }
-  return {};
-}
 
 constexpr bool fits(Index panel) {
   for (const ForwardTuning& row : kForwardTuning) {
-    const Blocking b = widest_blocking(row.head_dim, row.head_dim, panel);
+    const Blocking b = widest_blocking(kForwardTuning, row.head_dim, row.head_dim, panel);
     if (layout(b, row.head_dim, row.head_dim, true).size * Index{sizeof(float)} > kMaxThreadBytes)
       return false;
   }
@@ -42,7 +30,7 @@ static_assert(fits(48) && fits(24) && fits(12), "a thread's scratch memory stays
 // Enough tasks for all threads to end together, else as many panels a task as share a packed block
 // of keys. A row's bits do not depend on it.
 Blocking choose_blocking(const Problem& p, Index panel) {
-  Blocking b = widest_blocking(p.query.extent.dim, p.value.extent.dim, panel);
+  Blocking b = widest_blocking(kForwardTuning, p.query.extent.dim, p.value.extent.dim, panel);
   const Index a_head = larger(1, kernel::count_blocks(most_rows(p), panel));
   constexpr Index kTasksAThread = 4;
   // In floating point: the product may be huge.
@@ -135,11 +123,7 @@ void launch_forward(const backend::Candidate& candidate, const Problem& problem,
   const Unit& unit = *choices()[static_cast<std::size_t>(candidate.id)].unit;
   const Blocking blocking{unit.panel, candidate.tile_q / unit.panel, candidate.tile_k};
   const WorkspaceParts parts = workspace_parts(problem, blocking);
-  if (workspace && parts.size > candidate.workspace) {
-    throw DeviceError("the execution space has more threads than when the plan was made: " +
-                      std::to_string(parts.size) + " bytes of workspace are needed, not " +
-                      std::to_string(candidate.workspace));
-  }
+  check_workspace(workspace, parts.size, candidate);
   auto* memory = static_cast<std::byte*>(workspace ? workspace : arena(parts.size));
 
   auto* prefix = reinterpret_cast<Index*>(memory);

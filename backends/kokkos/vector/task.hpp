@@ -46,25 +46,34 @@ struct Scratch {
         size = 0;
 };
 
-TESSERA_FN constexpr Scratch layout(const Blocking& b, Index dim, Index dim_v, bool general) {
-  constexpr Index kLine = 32;  // floats: two cache lines, what the adjacent-line prefetcher fetches
-  Index next = 0;
-  const auto take = [&next](Index floats) {
-    const Index at = next;
-    next += (floats + kLine - 1) / kLine * kLine;
+// Deals out floats, part after part.
+class Floats {
+ public:
+  TESSERA_FN constexpr Index take(Index floats) {
+    constexpr Index kLine = 32;  // two cache lines, what the adjacent-line prefetcher fetches
+    const Index at = size_;
+    size_ += (floats + kLine - 1) / kLine * kLine;
     return at;
-  };
+  }
+  TESSERA_FN constexpr Index size() const { return size_; }
+
+ private:
+  Index size_ = 0;
+};
+
+TESSERA_FN constexpr Scratch layout(const Blocking& b, Index dim, Index dim_v, bool general) {
+  Floats floats;
   Scratch s;
-  s.query = take(b.panels * b.panel * dim);
-  s.out = take(b.panels * b.panel * dim_v);
-  s.max = take(b.panels * b.panel);
-  s.sum = take(b.panels * b.panel);
-  s.key = take(b.keys * dim);
-  s.value = take(b.keys * dim_v);
-  s.score = take((b.keys + 8) * b.panel);  // score tiles are written whole
-  s.bias = take(general ? b.keys * b.panel : 0);
-  s.mask = take(general ? b.keys * b.panel : 0);
-  s.size = next;
+  s.query = floats.take(b.panels * b.panel * dim);
+  s.out = floats.take(b.panels * b.panel * dim_v);
+  s.max = floats.take(b.panels * b.panel);
+  s.sum = floats.take(b.panels * b.panel);
+  s.key = floats.take(b.keys * dim);
+  s.value = floats.take(b.keys * dim_v);
+  s.score = floats.take((b.keys + 8) * b.panel);  // score tiles are written whole
+  s.bias = floats.take(general ? b.keys * b.panel : 0);
+  s.mask = floats.take(general ? b.keys * b.panel : 0);
+  s.size = floats.size();
   return s;
 }
 
@@ -157,20 +166,22 @@ inline constexpr Index kDecodeBlock = 64;  // keys whose scores are weighed toge
 // queries, [rows][kDecodeBlock] scores and [rows] factors of a thread.
 struct DecodeScratch {
   Index out = 0, max = 0, sum = 0, partial = 0;
-  Index score = 0, factor = 0, scratch = 0;
+  Index query = 0, score = 0, factor = 0, scratch = 0;
 };
 
 TESSERA_FN constexpr Index decode_columns(Index dim) { return (dim + 15) / 16 * 16; }
 
 TESSERA_FN constexpr DecodeScratch decode_layout(Index rows, Index dim, Index dim_v) {
-  const auto lines = [](Index floats) { return (floats + 31) / 32 * 32; };
   DecodeScratch s;
-  s.max = lines(rows * decode_columns(dim_v));
-  s.sum = s.max + lines(rows);
-  s.partial = s.sum + lines(rows);
-  s.score = lines(rows * decode_columns(dim));
-  s.factor = s.score + lines(rows * kDecodeBlock);
-  s.scratch = s.factor + lines(rows);
+  Floats partial, scratch;
+  s.out = partial.take(rows * decode_columns(dim_v));
+  s.max = partial.take(rows);
+  s.sum = partial.take(rows);
+  s.partial = partial.size();
+  s.query = scratch.take(rows * decode_columns(dim));
+  s.score = scratch.take(rows * kDecodeBlock);
+  s.factor = scratch.take(rows);
+  s.scratch = scratch.size();
   return s;
 }
 
@@ -205,31 +216,25 @@ TESSERA_FN constexpr Index gradient_sums(Index keys, Index dim, Index dim_v) {
 
 TESSERA_FN constexpr GradientScratch gradient_layout(const Blocking& b, Index dim, Index dim_v,
                                                      bool general) {
-  constexpr Index kLine = 32;
-  Index next = 0;
-  const auto take = [&next](Index floats) {
-    const Index at = next;
-    next += (floats + kLine - 1) / kLine * kLine;
-    return at;
-  };
+  Floats floats;
   const Index rows = b.panels * b.panel, scores = (b.keys + 8) * b.panel;
   GradientScratch s;
-  s.query = take(rows * dim);
-  s.dout = take(rows * dim_v);
-  s.rows = take(rows * gradient_columns(dim));
-  s.rows_v = take(rows * gradient_columns(dim_v));
-  s.lse = take(rows);
-  s.delta = take(rows);
-  s.dq = take(rows * dim);
-  s.key = take(b.keys * dim);
-  s.value = take(b.keys * dim_v);
-  s.columns = take(b.keys * dim);
-  s.weight = take(scores * (kRowsTogether / b.panel));
-  s.gradient = take(scores * (kRowsTogether / b.panel));
-  s.bias = take(general ? scores : 0);
-  s.mask = take(general ? scores : 0);
-  s.sum = take(general ? scores : 0);
-  s.size = next;
+  s.query = floats.take(rows * dim);
+  s.dout = floats.take(rows * dim_v);
+  s.rows = floats.take(rows * gradient_columns(dim));
+  s.rows_v = floats.take(rows * gradient_columns(dim_v));
+  s.lse = floats.take(rows);
+  s.delta = floats.take(rows);
+  s.dq = floats.take(rows * dim);
+  s.key = floats.take(b.keys * dim);
+  s.value = floats.take(b.keys * dim_v);
+  s.columns = floats.take(b.keys * dim);
+  s.weight = floats.take(scores * (kRowsTogether / b.panel));
+  s.gradient = floats.take(scores * (kRowsTogether / b.panel));
+  s.bias = floats.take(general ? scores : 0);
+  s.mask = floats.take(general ? scores : 0);
+  s.sum = floats.take(general ? scores : 0);
+  s.size = floats.size();
   return s;
 }
 

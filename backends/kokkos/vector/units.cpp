@@ -1,5 +1,7 @@
 #include "backends/kokkos/vector/units.hpp"
 
+#include <tessera/error.hpp>
+
 #include "backends/kokkos/vector/vector.hpp"
 #include "tessera_head_dims.hpp"
 
@@ -78,6 +80,9 @@ Element element(DType dtype) {
 Index most_rows(const Problem& p) {
   return p.packed && p.options.max_seq_q > 0 ? p.options.max_seq_q : p.query.extent.seq;
 }
+Index most_keys(const Problem& p) {
+  return p.packed && p.options.max_seq_k > 0 ? p.options.max_seq_k : p.key.extent.seq;
+}
 Index sequences(const Problem& p) { return p.packed ? p.packed->segments : p.query.extent.batch; }
 
 std::size_t prefix_bytes(const Problem& p) {
@@ -86,7 +91,15 @@ std::size_t prefix_bytes(const Problem& p) {
   const Index bytes =
       p.packed ? (kernel::smaller(p.packed->segments, kMostSegments) + 1) * Index{sizeof(Index)}
                : 0;
-  return static_cast<std::size_t>(round_up(bytes, 128));
+  return static_cast<std::size_t>(round_up(bytes, Index{128}));
+}
+
+void check_workspace(const void* workspace, std::size_t needed,
+                     const backend::Candidate& candidate) {
+  if (workspace == nullptr || needed <= candidate.workspace) return;
+  throw DeviceError("the execution space has more threads than when the plan was made: " +
+                    std::to_string(needed) + " bytes of workspace are needed, not " +
+                    std::to_string(candidate.workspace));
 }
 
 bool tiny(double flops) { return flops < 1e6; }

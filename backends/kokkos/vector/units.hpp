@@ -9,6 +9,7 @@
 
 #include "backends/kokkos/parallel.hpp"
 #include "backends/kokkos/vector/task.hpp"
+#include "core/src/backend.hpp"
 
 namespace tessera::kokkos::vector {
 
@@ -34,13 +35,31 @@ bool general(const Problem& problem);
 Flavour flavour(const Problem& problem);
 Element element(DType dtype);
 
-constexpr Index round_up(Index x, Index multiple) {
+template <class Integer>
+constexpr Integer round_up(Integer x, Integer multiple) {
   return (x + multiple - 1) / multiple * multiple;
 }
 
-// Rows of the longest sequence, and how many sequences there are.
+// Rows and keys of the longest sequence, and how many sequences there are.
 Index most_rows(const Problem& problem);
+Index most_keys(const Problem& problem);
 Index sequences(const Problem& problem);
+
+// The table's row for these head dimensions: panels and keys at most. The table counts panels of 48
+// rows; units of fewer rows take as many more.
+template <class Tuning, std::size_t kRows>
+constexpr Blocking widest_blocking(const Tuning (&table)[kRows], Index dim, Index dim_v,
+                                   Index panel) {
+  for (const Tuning& row : table) {
+    if (kernel::larger(dim, dim_v) <= row.head_dim)
+      return {panel, row.panels48 * 48 / panel, row.keys};
+  }
+  return {};
+}
+
+// Throws DeviceError if a caller's workspace, as large as the plan said, is too small by now.
+void check_workspace(const void* workspace, std::size_t needed,
+                     const backend::Candidate& candidate);
 
 // Bytes of the block prefix sums of a packed batch.
 std::size_t prefix_bytes(const Problem& problem);
