@@ -40,6 +40,8 @@ option(TESSERA_KOKKOS "BACKEND=kokkos: on Kokkos. OFF: its kernels for CPUs on t
 option(BUILD_SHARED_LIBS "Build libtessera as a shared library (else a static one)" ON)
 
 # --- What comes with it: everything for us, nothing for a project that includes us ----------------------------------
+option(TESSERA_EMULATED_ISA
+       "BACKEND=kokkos, for tests: kernels for bf16 instructions run on any AVX-512 processor, which emulates them" OFF)
 option(TESSERA_BUILD_TESTS "Build the tests" ${PROJECT_IS_TOP_LEVEL})
 option(TESSERA_BUILD_BENCH "Build the benchmarks" ${PROJECT_IS_TOP_LEVEL})
 option(TESSERA_BUILD_TOOLS "Build the tessera command" ${PROJECT_IS_TOP_LEVEL})

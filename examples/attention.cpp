@@ -12,7 +12,10 @@ int main() {
   using namespace tessera;
   const Extents shape{.batch = 1, .head = 1, .seq = 4, .dim = 8};
   std::vector<float> zeros(32, 0), values(32), result(32);
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i / 8);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    const std::size_t key = i / 8;
+    values[i] = static_cast<float>(key);
+  }
 
   const std::size_t bytes = 32 * sizeof(float);
   Buffer q(bytes), k(bytes), v(bytes), out(bytes);  // on the device

@@ -26,7 +26,10 @@ static tessera_buffer* upload(const float* numbers) {
 int main(void) {
   const int64_t shape[4] = {1, 1, 4, 8}; /* batch, head, seq, dim */
   float zeros[32] = {0}, values[32], result[32];
-  for (int i = 0; i < 32; ++i) values[i] = (float)(i / 8);
+  for (int i = 0; i < 32; ++i) {
+    const int key = i / 8;
+    values[i] = (float)key;
+  }
   tessera_buffer *q = upload(zeros), *k = upload(zeros), *v = upload(values), *out = upload(zeros);
 
   tessera_args args = {.size = sizeof args,

@@ -19,7 +19,10 @@ int main() {
   const Extents shape{.head = 2, .seq = 5, .dim = 8};  // batch is 1
   const std::size_t count = 5 * 2 * 8, bytes = count * sizeof(float);
   std::vector<float> zeros(count, 0), values(count), result(count), lse(5 * 2);
-  for (std::size_t i = 0; i < count; ++i) values[i] = static_cast<float>(i / 16);  // of the token
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::size_t token = i / 16;
+    values[i] = static_cast<float>(token);
+  }
 
   Buffer q(bytes), k(bytes), v(bytes), out(bytes), sums(lse.size() * sizeof(float));
   Buffer cu_seqlens(begins.size() * sizeof(std::int32_t));

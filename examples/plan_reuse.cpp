@@ -18,7 +18,8 @@ int main() {
   // Token j has the value j, and a key that queries of 1 score as 80·j.
   std::vector<float> ones(32, 1), keys(32), values(32), result(32);
   for (std::size_t i = 0; i < values.size(); ++i) {
-    values[i] = static_cast<float>(i / 8);
+    const std::size_t key = i / 8;
+    values[i] = static_cast<float>(key);
     keys[i] = 10 * values[i];
   }
   const std::size_t bytes = 32 * sizeof(float);

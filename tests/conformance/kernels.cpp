@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <cstdlib>
+#include <utility>
 
 #include <tessera/info.hpp>
 #include <tessera/plan.hpp>
@@ -12,6 +13,11 @@ namespace tessera::testing {
 namespace {
 
 constexpr const char* kVariable = "TESSERA_KERNEL";
+
+std::string& chosen_word() {
+  static std::string word;
+  return word;
+}
 
 // All words of `text` that begin with the operation's name and a dot.
 std::vector<std::string> names_in(const std::string& text, Operation operation) {
@@ -39,18 +45,28 @@ std::vector<Kernel> find_kernels(Operation operation) {
     listing = supports(plainest_problem(operation)).reason;
   }
   for (const std::string& name : names_in(listing, operation)) {
+    if (name.find(chosen_word()) == std::string::npos) continue;
     Kernel kernel{
         .operation = operation, .name = name, .selector = name.substr(name.rfind('.') + 1)};
     const OnlyKernel only(kernel.selector);
-    const Support support = supports(plainest_problem(operation));
-    kernel.runs = static_cast<bool>(support);
-    kernel.why_not = support.reason;
+    for (const DType dtype : {DType::fp32, DType::fp16, DType::bf16}) {
+      const Support support = supports(plainest_problem(operation, dtype));
+      if (support) kernel.dtypes.push_back(dtype);
+      kernel.why_not = support.reason;  // the last: every kernel computes bf16, if it runs
+    }
+    kernel.runs = !kernel.dtypes.empty();
     found.push_back(std::move(kernel));
   }
   return found;
 }
 
 }  // namespace
+
+void choose_kernels(std::string word) { chosen_word() = std::move(word); }
+
+bool Kernel::computes(DType dtype) const {
+  return std::find(dtypes.begin(), dtypes.end(), dtype) != dtypes.end();
+}
 
 OnlyKernel::OnlyKernel(const std::string& selector) {
   const char* value = std::getenv(kVariable);
@@ -90,13 +106,14 @@ std::int64_t largest_head_dim() {
   return std::stoll(dims.substr(dims.rfind(';') + 1));
 }
 
-Problem plainest_problem(Operation operation) {
-  const TensorSpec spec{.dtype = DType::fp32,
+Problem plainest_problem(Operation operation, DType dtype) {
+  const TensorSpec spec{.dtype = dtype,
                         .extent = {.batch = 1, .head = 1, .seq = 16, .dim = 64},
                         .stride = {.batch = 1024, .head = 1024, .seq = 64, .dim = 1}};
   Problem problem{.operation = operation, .query = spec, .key = spec, .value = spec, .out = spec};
   if (operation == Operation::backward) {
     problem.lse = spec;
+    problem.lse->dtype = DType::fp32;
     problem.lse->extent.dim = 1;
     problem.lse->stride = bhsd_strides(problem.lse->extent);
     problem.dout = problem.dq = problem.dk = problem.dv = spec;

@@ -13,12 +13,18 @@ namespace tessera::testing {
 /// not.
 struct Kernel {
   Operation operation = Operation::forward;
-  std::string name{};      ///< "forward.vector.avx512"
-  std::string selector{};  ///< what TESSERA_KERNEL must be for it alone: "avx512"
-  bool runs = false;       ///< on this machine, for the plainest of problems
-  std::string why_not{};   ///< the library's own words
+  std::string name{};           ///< "forward.vector.avx512"
+  std::string selector{};       ///< what TESSERA_KERNEL must be for it alone: "avx512"
+  bool runs = false;            ///< on this machine, for the plainest of problems
+  std::string why_not{};        ///< the library's own words
+  std::vector<DType> dtypes{};  ///< of what it computes; empty if it does not run
+
+  bool computes(DType dtype) const;
 };
 const std::vector<Kernel>& kernels(Operation operation = Operation::forward);
+
+/// Leaves out kernels whose names do not hold `word`. Before the first call of kernels().
+void choose_kernels(std::string word);
 
 /// "forward"
 std::string to_string(Operation operation);
@@ -39,7 +45,7 @@ class OnlyKernel {
 /// Largest head dimension that this build was made for.
 std::int64_t largest_head_dim();
 
-/// A problem that every kernel can compute: fp32, one head, 16 by 16, head dimension 64.
-Problem plainest_problem(Operation operation = Operation::forward);
+/// A problem that every kernel of the dtype can compute: one head, 16 by 16, head dimension 64.
+Problem plainest_problem(Operation operation = Operation::forward, DType dtype = DType::fp32);
 
 }  // namespace tessera::testing

@@ -1,8 +1,12 @@
-// Registers a test a case, and prints at the end what ran and what did not.
+// Registers a test a case, and prints at the end what ran and what did not. Beside GoogleTest's
+// flags:
+//
+//     --kernels=WORD   only kernels whose names hold the word
 
 #include <cstdio>
 #include <set>
 #include <string>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -122,6 +126,14 @@ class Summary : public ::testing::Environment {
 
 int main(int argc, char** argv) {
   ::testing::InitGoogleTest(&argc, argv);
+  for (const std::string& flag : std::vector<std::string>(argv + 1, argv + argc)) {
+    const std::string prefix = "--kernels=";
+    if (!flag.starts_with(prefix)) {
+      std::fprintf(stderr, "conformance: unknown argument '%s'\n", flag.c_str());
+      return 2;
+    }
+    tessera::testing::choose_kernels(flag.substr(prefix.size()));
+  }
   tessera::testing::register_covering_cases();
   ::testing::AddGlobalTestEnvironment(new tessera::testing::Summary);
   ::testing::UnitTest::GetInstance()->listeners().Append(new tessera::testing::SkipListener);

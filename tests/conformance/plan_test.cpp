@@ -13,8 +13,8 @@ namespace {
 
 constexpr std::array kOperations{Operation::forward, Operation::backward, Operation::decode};
 
-void on_kernels_of_all(const std::function<void(const Kernel&)>& body) {
-  for (const Operation operation : kOperations) for_each_kernel(body, operation);
+void on_kernels_of_all(const std::function<void(const Kernel&)>& body, DType dtype = DType::fp32) {
+  for (const Operation operation : kOperations) for_each_kernel(body, operation, dtype);
 }
 
 // Executes a plan on operands and judges the result.
@@ -33,71 +33,76 @@ void expect_plan_serves(const Plan& made, Operands& operands, const Kernel& kern
 
 TEST(Plans, ServeOtherDataScaleSoftcapAndSeed) {
   for (const DType dtype : kTypes) {
-    on_kernels_of_all([&](const Kernel& kernel) {
-      const OnlyKernel only(kernel.selector);
-      Case c{.label = "reuse",
-             .dtype = dtype,
-             .batch = 2,
-             .head_q = 2,
-             .head_k = 1,
-             .seq_q = 65,
-             .seq_k = 130,
-             .mask = Mask::causal(Alignment::BottomRight),
-             .scale = 0.125f,
-             .softcap = 3,
-             .alibi = Alibi::per_head,
-             .sinks = true,
-             .dropout = 0.25,
-             .seed = 1,
-             .operation = kernel.operation,
-             .dlse = true,
-             .dsink = true};
-      c.key_end = {130, 70};
-      Operands first(c);
-      const Plan made = plan(describe(first.args(Side::device), first.options, kernel.operation));
-      expect_plan_serves(made, first, kernel);
-      for (int call = 0; call < 4; ++call) {
-        c.fill += 1;
-        c.scale = call == 1 ? std::optional<float>{}
-                            : std::optional<float>{-0.05f * static_cast<float>(call)};
-        c.softcap *= 2;
-        c.seed += 7;
-        c.offset += std::uint64_t{1} << 33;
-        c.key_end = {60 + call, 130};
-        Operands other(c);
-        expect_plan_serves(made, other, kernel);
-      }
-      expect_plan_serves(made, first, kernel);
-    });
+    on_kernels_of_all(
+        [&](const Kernel& kernel) {
+          const OnlyKernel only(kernel.selector);
+          Case c{.label = "reuse",
+                 .dtype = dtype,
+                 .batch = 2,
+                 .head_q = 2,
+                 .head_k = 1,
+                 .seq_q = 65,
+                 .seq_k = 130,
+                 .mask = Mask::causal(Alignment::BottomRight),
+                 .scale = 0.125f,
+                 .softcap = 3,
+                 .alibi = Alibi::per_head,
+                 .sinks = true,
+                 .dropout = 0.25,
+                 .seed = 1,
+                 .operation = kernel.operation,
+                 .dlse = true,
+                 .dsink = true};
+          c.key_end = {130, 70};
+          Operands first(c);
+          const Plan made =
+              plan(describe(first.args(Side::device), first.options, kernel.operation));
+          expect_plan_serves(made, first, kernel);
+          for (int call = 0; call < 4; ++call) {
+            c.fill += 1;
+            c.scale = call == 1 ? std::optional<float>{}
+                                : std::optional<float>{-0.05f * static_cast<float>(call)};
+            c.softcap *= 2;
+            c.seed += 7;
+            c.offset += std::uint64_t{1} << 33;
+            c.key_end = {60 + call, 130};
+            Operands other(c);
+            expect_plan_serves(made, other, kernel);
+          }
+          expect_plan_serves(made, first, kernel);
+        },
+        dtype);
   }
 }
 
 TEST(Plans, ServeOtherPackedLengths) {
-  on_kernels_of_all([&](const Kernel& kernel) {
-    const OnlyKernel only(kernel.selector);
-    Case c{.label = "reuse_packed",
-           .dtype = DType::bf16,
-           .head_q = 4,
-           .head_k = 2,
-           .mask = Mask::causal(Alignment::BottomRight),
-           .layout = Layout::bshd,
-           .packed = true,
-           .lengths_q = {70, 0, 30},
-           .lengths_k = {20, 60, 70},
-           .states_maximum = false,
-           .operation = kernel.operation};
-    Operands first(c);
-    const Plan made = plan(describe(first.args(Side::device), first.options, kernel.operation));
-    expect_plan_serves(made, first, kernel);
-    c.lengths_q = {1, 98, 1};
-    c.lengths_k = {0, 150, 0};
-    Operands second(c);
-    expect_plan_serves(made, second, kernel);
-    c.lengths_q = {0, 0, 100};
-    c.lengths_k = {149, 1, 0};
-    Operands third(c);
-    expect_plan_serves(made, third, kernel);
-  });
+  on_kernels_of_all(
+      [&](const Kernel& kernel) {
+        const OnlyKernel only(kernel.selector);
+        Case c{.label = "reuse_packed",
+               .dtype = DType::bf16,
+               .head_q = 4,
+               .head_k = 2,
+               .mask = Mask::causal(Alignment::BottomRight),
+               .layout = Layout::bshd,
+               .packed = true,
+               .lengths_q = {70, 0, 30},
+               .lengths_k = {20, 60, 70},
+               .states_maximum = false,
+               .operation = kernel.operation};
+        Operands first(c);
+        const Plan made = plan(describe(first.args(Side::device), first.options, kernel.operation));
+        expect_plan_serves(made, first, kernel);
+        c.lengths_q = {1, 98, 1};
+        c.lengths_k = {0, 150, 0};
+        Operands second(c);
+        expect_plan_serves(made, second, kernel);
+        c.lengths_q = {0, 0, 100};
+        c.lengths_k = {149, 1, 0};
+        Operands third(c);
+        expect_plan_serves(made, third, kernel);
+      },
+      DType::bf16);
 }
 
 void call(Operation operation, const Args& args, const Options& options) {

@@ -102,7 +102,11 @@ class CaseRun {
         ++tally().not_run[kernel.name];
         continue;
       }
-      run_on(kernel);
+      if (kernel.computes(case_.dtype)) {
+        run_on(kernel);
+      } else {
+        check_refused(kernel);
+      }
     }
     if (const std::string text = operands_.changed_input(); !text.empty()) fail(text);
     return std::move(failures_);
@@ -121,6 +125,18 @@ class CaseRun {
       fail("its reference takes " + std::to_string(seconds) + " s; a case should have " +
            std::to_string(kAnswerLimit) + " s, and fails beyond " +
            std::to_string(kAnswerTolerance * kAnswerLimit) + " s unless it is marked expensive");
+    }
+  }
+
+  // A kernel of other dtypes.
+  void check_refused(const Kernel& kernel) {
+    const OnlyKernel only(kernel.selector);
+    const Args args = operands_.args(Side::device);
+    const Problem problem = describe(args, operands_.options, kernel.operation);
+    if (!supports(problem)) {
+      ++tally().unsupported["dtype that " + kernel.name + " does not compute"];
+    } else if (!plan(problem).kernel().ends_with(".empty")) {
+      fail(kernel.name + " does not refuse a dtype that it does not compute");
     }
   }
 
@@ -261,9 +277,10 @@ std::vector<std::string> run(const Case& c, const std::function<void(Operands&)>
   return run(c, operands);
 }
 
-void for_each_kernel(const std::function<void(const Kernel&)>& body, Operation operation) {
+void for_each_kernel(const std::function<void(const Kernel&)>& body, Operation operation,
+                     DType dtype) {
   for (const Kernel& kernel : kernels(operation)) {
-    if (kernel.runs) body(kernel);
+    if (kernel.computes(dtype)) body(kernel);
   }
 }
 

@@ -68,9 +68,9 @@ std::vector<std::string> run(const Case& c, Operands& operands);
 std::vector<std::string> run(
     const Case& c, const std::function<void(Operands&)>& edit = [](Operands&) {});
 
-/// Calls `body(kernel)` for every kernel that this machine runs.
+/// Calls `body(kernel)` for every kernel that this machine runs and that computes the dtype.
 void for_each_kernel(const std::function<void(const Kernel&)>& body,
-                     Operation operation = Operation::forward);
+                     Operation operation = Operation::forward, DType dtype = DType::fp32);
 
 /// Kernels that compute what the operation does: decode computes what forward does.
 std::vector<Kernel> kernels_for(Operation operation);

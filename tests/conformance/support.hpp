@@ -55,7 +55,7 @@ inline void prepare(Operands& operands) {
 inline void on_each_kernel(Operands& operands, const std::function<void(const Kernel&)>& check) {
   prepare(operands);
   for (const Kernel& kernel : kernels_for(operands.operation)) {
-    if (!kernel.runs) continue;
+    if (!kernel.computes(operands.query.dtype)) continue;
     const Execution done = execute_on(kernel, operands);
     ASSERT_EQ(done.status, Execution::Status::done) << done.text;
     ++tally().runs[kernel.name];

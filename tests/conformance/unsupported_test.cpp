@@ -175,6 +175,14 @@ TEST(Kernels, TheOnesOfThisBackendAreThere) {
         __builtin_cpu_supports("avx512vl") != 0;
     EXPECT_EQ(has("vector.avx2"), avx2);
     EXPECT_EQ(has("vector.avx512"), avx512);
+    // Of forward alone, and of bf16: built for every x86-64, whatever this processor has.
+    for (const std::string unit : {"vector.avx512_bf16", "vector.amx_bf16"}) {
+      const std::vector<Kernel>& all = kernels();
+      EXPECT_TRUE(std::any_of(all.begin(), all.end(), [&](const Kernel& kernel) {
+        return kernel.name.starts_with("forward." + unit) &&
+               (!kernel.runs || kernel.dtypes == std::vector{DType::bf16});
+      })) << unit;
+    }
   }
 #endif
 }

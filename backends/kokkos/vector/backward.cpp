@@ -307,6 +307,7 @@ class Backward {
 
 void append_backward(const Problem& problem, std::vector<backend::Candidate>& candidates) {
   for (const Choice& choice : choices()) {
+    if (choice.backward == nullptr) continue;
     backend::Candidate candidate;
     candidate.kernel = choice.backward_kernel;
     candidate.id = static_cast<int>(&choice - choices().data());

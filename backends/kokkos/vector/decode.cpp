@@ -73,6 +73,7 @@ std::string why(const Cut& c) {
 
 void append_decode(const Problem& problem, std::vector<backend::Candidate>& candidates) {
   for (const Choice& choice : choices()) {
+    if (choice.decode == nullptr) continue;
     backend::Candidate candidate;
     candidate.kernel = choice.decode_kernel;
     candidate.id = static_cast<int>(&choice - choices().data());

@@ -50,8 +50,9 @@ struct WorkspaceParts {
   std::size_t size = 0;
 };
 
-WorkspaceParts workspace_parts(const Problem& p, const Blocking& b) {
-  const Scratch scratch = layout(b, p.query.extent.dim, p.value.extent.dim, general(p));
+WorkspaceParts workspace_parts(const Problem& p, const Blocking& b, Index columns) {
+  const Scratch scratch = layout(b, round_up(p.query.extent.dim, columns),
+                                 round_up(p.value.extent.dim, columns), general(p));
   WorkspaceParts parts;
   parts.scratch = prefix_bytes(p);
   parts.stride = static_cast<std::size_t>(scratch.size) * sizeof(float);
@@ -101,13 +102,16 @@ backend::Candidate forward_candidate(const Problem& problem, int id) {
   candidate.kernel = choice.forward_kernel;
   candidate.id = id;
   candidate.rejected = reject(choice, problem);
+  const auto element_index = static_cast<std::size_t>(element(problem.query.dtype));
+  if (candidate.rejected.empty() && choice.unit->forward[element_index][0] == nullptr)
+    candidate.rejected = "it computes bf16 only";
   if (!candidate.rejected.empty()) return candidate;
   const Blocking blocking = choose_blocking(problem, choice.unit->panel);
   candidate.tile_q = blocking.panel * blocking.panels;
   candidate.tile_k = blocking.keys;
   candidate.head_dim = problem.query.extent.dim;  // run-time loops: no bucket is padded
   candidate.head_dim_v = problem.value.extent.dim;
-  candidate.workspace = workspace_parts(problem, blocking).size;
+  candidate.workspace = workspace_parts(problem, blocking, choice.unit->columns).size;
   candidate.why = why(problem, blocking);
   return candidate;
 }
@@ -122,7 +126,7 @@ void launch_forward(const backend::Candidate& candidate, const Problem& problem,
                     const Stream& stream) {
   const Unit& unit = *choices()[static_cast<std::size_t>(candidate.id)].unit;
   const Blocking blocking{unit.panel, candidate.tile_q / unit.panel, candidate.tile_k};
-  const WorkspaceParts parts = workspace_parts(problem, blocking);
+  const WorkspaceParts parts = workspace_parts(problem, blocking, unit.columns);
   check_workspace(workspace, parts.size, candidate);
   auto* memory = static_cast<std::byte*>(workspace ? workspace : arena(parts.size));
 

@@ -2,16 +2,16 @@
 // out = softmax(scale · Q Kᵀ) V of one task, queries in SIMD lanes: Sᵀ = K·Qᵀ and Oᵀ = Vᵀ·Pᵀ, so
 // that a row's maximum and sum are lane-wise and no register is ever summed across.
 //
-//     for each block of keys                       K and V copied to fp32, dense, in reading order
-//     (L2)
-//       for each panel of rows                     panel: kVectors registers of rows
-//         for each group of keys    Sᵀ tile        kGroup keys x panel in registers; maximum on the
-//         way; to `score` (L1) advance                                  factor for what the panel
-//         has accumulated weigh                                    scores become weights, added to
-//         the sum for each group of dims    Oᵀ tile        kGroup dims x panel in registers, scaled
-//         by the factor first
+//     for each block of keys                 K and V copied, dense, in reading order (L2)
+//       for each panel of rows               panel: kVectors registers of rows
+//         for each group of keys   Sᵀ tile   kGroup keys x panel in registers, maximum on the way;
+//                                            to `score` (L1)
+//         advance                            factor for what the panel has accumulated
+//         weigh                              scores become weights, added to the sum
+//         for each group of dims   Oᵀ tile   kGroup dims x panel in registers, scaled by the factor
+//                                            first
 
-#include "backends/kokkos/vector/pack.hpp"
+#include "backends/kokkos/vector/pack_pairs.hpp"
 #include "backends/kokkos/vector/task.hpp"
 #include "core/kernel/mask.hpp"
 #include "core/kernel/sequence.hpp"
@@ -33,25 +33,6 @@ TESSERA_FN Int iota() {
   return lanes;
 }
 
-// accumulator[r][v] += Σ_k a[k][r] · b[k][v]: the inner loop of the products. a: [count][kGroup],
-// b: kV vectors of [count][kStride].
-template <int kV, Index kStride = kV * kWidth>
-TESSERA_FN void multiply(Float (&accumulator)[kGroup][kV], const float* a, const float* b,
-                         Index count) {
-#pragma GCC unroll 2
-  for (Index k = 0; k < count; ++k) {
-    Float operand[kV];
-    TESSERA_UNROLL
-    for (int v = 0; v < kV; ++v) operand[v] = load(b + k * kStride + v * kWidth);
-    TESSERA_UNROLL
-    for (int r = 0; r < kGroup; ++r) {
-      const Float scalar = broadcast(a[k * kGroup + r]);
-      TESSERA_UNROLL
-      for (int v = 0; v < kV; ++v) accumulator[r][v] += scalar * operand[v];
-    }
-  }
-}
-
 // Calls f with the number of vectors that hold `count` rows.
 template <int kV>
 struct Vectors {
@@ -71,7 +52,7 @@ TESSERA_FN void with_vectors(Index count, F f) {
 // One panel of rows and what it shares with the others of its task.
 template <int kV>
 struct Panel {
-  float* query;  // [dim][lanes]
+  float* query;  // [words of dim][lanes]
   float* out;    // [dim_v][lanes]
   float* max;    // [lanes]
   float* sum;
@@ -113,20 +94,22 @@ struct Ahead {
   }
 };
 
-// Scores of keys [from, to) of the block; `see` hides what the rows do not see if kMasked. Raises
-// `top`, the tile maxima.
+// Scores of keys [from, to) of the block, `words` of an operand a key; `see` hides what the rows do
+// not see if kMasked. Raises `top`, the tile maxima.
 template <int kV, bool kMasked>
-TESSERA_FN void score_groups(const Panel<kV>& panel, const KeyBlock& block, Index dim, Index from,
-                             Index to, const kernel::Interval<Int> (&see)[kV], Float (&top)[kV],
-                             float* score, Ahead& ahead) {
+TESSERA_FN void score_groups(const Panel<kV>& panel, const KeyBlock& block, Index words,
+                             [[maybe_unused]] Float scale, Index from, Index to,
+                             const kernel::Interval<Int> (&see)[kV], Float (&top)[kV], float* score,
+                             Ahead& ahead) {
   for (Index key = from; key < to; key += kGroup) {
     ahead.fetch();
     Float tile[kGroup][kV] = {};
-    multiply<kV>(tile, block.key + key * dim, panel.query, dim);
+    multiply<kV>(tile, block.key + key * words, panel.query, words);
     TESSERA_UNROLL
     for (int r = 0; r < kGroup; ++r) {
       TESSERA_UNROLL
       for (int v = 0; v < kV; ++v) {
+        if constexpr (kPair == 2) tile[r][v] *= scale;  // fp32 queries are scaled when packed
         if constexpr (kMasked) {
           tile[r][v] =
               kernel::hide<Lanes>(tile[r][v], see[v], Lanes::whole(static_cast<int>(key) + r));
@@ -138,7 +121,7 @@ TESSERA_FN void score_groups(const Panel<kV>& panel, const KeyBlock& block, Inde
   }
 }
 
-// Scores become weights; returns nothing, adds them to the sums.
+// Scores become weights, which are added to the sums.
 template <int kV>
 TESSERA_FN void weigh(State (&state)[kV], Index from, Index to, float* score) {
   Float origin[kV];
@@ -152,6 +135,37 @@ TESSERA_FN void weigh(State (&state)[kV], Index from, Index to, float* score) {
       state[v].sum += w;
       store(p, w);
     }
+  }
+}
+
+// Weights of keys [from, to) become words, [pair of keys][lanes] where the weights of half as many
+// keys stood, followed by zeros to whole steps. With kWeigh they are scores yet: see weigh(). The
+// score after an odd number of them is hidden then.
+template <int kV, bool kWeigh>
+TESSERA_FN void join_weights(State (&state)[kV], Index from, Index to, float* score) {
+  Float origin[kV];
+  TESSERA_UNROLL
+  for (int v = 0; v < kV; ++v) origin[v] = kernel::origin<Lanes>(state[v].max);
+  const Index end = from + round_up(to - from, kStep);
+  Index key = from;
+  for (; key < to; key += 2) {
+    TESSERA_UNROLL
+    for (int v = 0; v < kV; ++v) {
+      Float first = load(score + (key * kV + v) * kWidth);
+      Float second = load(score + ((key + 1) * kV + v) * kWidth);
+      if constexpr (kWeigh) {
+        first = kernel::weight<Lanes>(first, origin[v]);
+        second = kernel::weight<Lanes>(second, origin[v]);
+        state[v].sum += first + second;
+      } else if (key + 1 == to) {
+        second = Float{};
+      }
+      store(score + (key / 2 * kV + v) * kWidth, pair(first, second));
+    }
+  }
+  for (; key < end; key += 2) {
+    TESSERA_UNROLL
+    for (int v = 0; v < kV; ++v) store(score + (key / 2 * kV + v) * kWidth, Float{});
   }
 }
 
@@ -175,8 +189,8 @@ TESSERA_FN void accumulate(const Panel<kV>& panel, const KeyBlock& block, Index 
       for (int v = 0; v < kV; ++v)
         tile[r][v] = kRound ? Float{} : load(out + (r * kV + v) * kWidth) * factor[v];
     }
-    multiply<kV>(tile, block.value + column * block.capacity + from * kGroup,
-                 score + from * Panel<kV>::kLanes, to - from);
+    multiply<kV>(tile, block.value + (column * block.capacity + from * kGroup) / kPair,
+                 score + from / kPair * Panel<kV>::kLanes, round_up(to - from, kStep) / kPair);
     if constexpr (kRound) {
       TESSERA_UNROLL
       for (int r = 0; r < kGroup; ++r) {

@@ -20,7 +20,8 @@ static void add_block(const ForwardTask& task, const Panel<kV>& panel, const Key
   const auto any = kernel::within(band.any_of(panel.row, last), block.first, block.count);
   if (any.begin >= any.end) return;
   // Whole groups from `from` on; keys from `to` on exist in no result.
-  const Index from = any.begin / kGroup * kGroup, to = any.end;
+  const Index from = any.begin / kKeys * kKeys, to = any.end;
+  const Index words = round_up(a.dim, kColumns) / kPair;
 
   kernel::Interval<Int> see[kV];
   const kernel::TileBand tile_band = kernel::relative_to(band, panel.row, block.first);
@@ -34,13 +35,19 @@ static void add_block(const ForwardTask& task, const Panel<kV>& panel, const Key
     const auto all = kernel::within(band.all_of(panel.row, last), block.first, block.count);
     const Index whole_from = smaller(larger((all.begin + kGroup - 1) / kGroup * kGroup, from), to);
     const Index whole_to = larger(smaller(all.end / kGroup * kGroup, to), whole_from);
-    score_groups<kV, true>(panel, block, a.dim, from, whole_from, see, top, pass.score, ahead);
-    score_groups<kV, false>(panel, block, a.dim, whole_from, whole_to, see, top, pass.score, ahead);
-    score_groups<kV, true>(panel, block, a.dim, whole_to, to, see, top, pass.score, ahead);
+    const Float scale = broadcast(a.scale * kernel::kLog2E);
+    const auto scores = [&](auto masked, Index begin, Index end) {
+      score_groups<kV, masked.value>(panel, block, words, scale, begin, end, see, top, pass.score,
+                                     ahead);
+    };
+    scores(std::true_type{}, from, whole_from);
+    scores(std::false_type{}, whole_from, whole_to);
+    scores(std::true_type{}, whole_to, to);
   } else {
     Float unused[kV] = {};
-    score_groups<kV, false>(panel, block, a.dim, from, to, see, unused, pass.score, ahead);
-    if (a.accumulate_fp16) round_products<kV>(from, to, pass.score);
+    score_groups<kV, false>(panel, block, words, broadcast(1), from, to, see, unused, pass.score,
+                            ahead);
+    if (kPair == 1 && a.accumulate_fp16) round_products<kV>(from, to, pass.score);
     modify_scores<kV>(task, panel, block, pass, from, to, see, top);
   }
 
@@ -51,14 +58,20 @@ static void add_block(const ForwardTask& task, const Panel<kV>& panel, const Key
     state[v] = {load(panel.max + v * kWidth), load(panel.sum + v * kWidth)};
     factor[v] = kernel::advance<Lanes>(state[v], top[v]);
   }
-  weigh<kV>(state, from, to, pass.score);
-  if constexpr (kFlavour == Flavour::General) drop_weights<kV>(task, panel, block, pass, from, to);
+  if constexpr (kPair == 2 && kFlavour == Flavour::Plain) {
+    join_weights<kV, true>(state, from, to, pass.score);
+  } else {
+    weigh<kV>(state, from, to, pass.score);
+    if constexpr (kFlavour == Flavour::General)
+      drop_weights<kV>(task, panel, block, pass, from, to);
+    if constexpr (kPair == 2) join_weights<kV, false>(state, from, to, pass.score);
+  }
   TESSERA_UNROLL
   for (int v = 0; v < kV; ++v) {
     store(panel.max + v * kWidth, state[v].max);
     store(panel.sum + v * kWidth, state[v].sum);
   }
-  if (kFlavour == Flavour::General && a.accumulate_fp16) {
+  if (kPair == 1 && kFlavour == Flavour::General && a.accumulate_fp16) {
     accumulate<kV, true>(panel, block, a.dim_v, from, to, factor, pass.score);
   } else {
     accumulate<kV>(panel, block, a.dim_v, from, to, factor, pass.score);
@@ -145,18 +158,20 @@ static void forward_task(const ForwardTask& task) {
   const kernel::ForwardArguments& a = *task.arguments;
   const kernel::Sequence& s = *task.sequence;
   const Blocking& blocking = task.blocking;
-  const Scratch at = layout(blocking, a.dim, a.dim_v, kFlavour == Flavour::General);
+  const Index dim = round_up(a.dim, kColumns), dim_v = round_up(a.dim_v, kColumns);
+  const Scratch at = layout(blocking, dim, dim_v, kFlavour == Flavour::General);
   float* const scratch = task.scratch;
 
   const Index row_last = smaller(task.row_last, s.query_end);
   clear_rows<T>(a, s, task, larger(task.row_first, s.query_end), task.row_last);
   if (task.row_first >= row_last) return;
 
+  [[maybe_unused]] const Multiplier multiplier;
   const auto panel_at = [&](Index row, auto vectors) {
     const Index index = (row - task.row_first) / kPanel;
     Panel<decltype(vectors)::value> panel;
-    panel.query = scratch + at.query + index * kPanel * a.dim;
-    panel.out = scratch + at.out + index * kPanel * a.dim_v;
+    panel.query = scratch + at.query + index * kPanel * dim;
+    panel.out = scratch + at.out + index * kPanel * dim_v;
     panel.max = scratch + at.max + index * kPanel;
     panel.sum = scratch + at.sum + index * kPanel;
     panel.row = row;
@@ -170,12 +185,16 @@ static void forward_task(const ForwardTask& task) {
   };
 
   // The general flavour scales when it modifies.
-  const float scale = kFlavour == Flavour::Plain ? a.scale * kernel::kLog2E : 1.0f;
+  [[maybe_unused]] const float scale = kFlavour == Flavour::Plain ? a.scale * kernel::kLog2E : 1.0f;
   each_panel([&](const auto& panel) {
     constexpr Index kLanes = std::remove_cvref_t<decltype(panel)>::kLanes;
-    pack_panel(rows_of<T>(a.query, s.batch, task.head, s.query + panel.row), panel.count, a.dim,
-               scale, kLanes, panel.query);
-    for (Index i = 0; i < kLanes * a.dim_v; i += kWidth) store(panel.out + i, Float{});
+    const Rows<T> query = rows_of<T>(a.query, s.batch, task.head, s.query + panel.row);
+    if constexpr (kPair == 2) {
+      pack_panel_pairs(query, panel.count, a.dim, kLanes, panel.query);
+    } else {
+      pack_panel(query, panel.count, a.dim, scale, kLanes, panel.query);
+    }
+    for (Index i = 0; i < kLanes * dim_v; i += kWidth) store(panel.out + i, Float{});
     for (Index i = 0; i < kLanes; i += kWidth) {
       const State empty = kernel::empty_state<Lanes>();
       store(panel.max + i, empty.max);
@@ -193,10 +212,15 @@ static void forward_task(const ForwardTask& task) {
     const Index last = smaller(start + blocking.keys, any.end);
     const Index readable = larger(0, s.band.begin - first);
     const KeyBlock block{scratch + at.key, scratch + at.value, first, last - first, blocking.keys};
-    pack_keys(rows_of<T>(a.key, s.batch, key_head, s.key + first), readable, block.count, a.dim,
-              scratch + at.key);
-    pack_values(rows_of<T>(a.value, s.batch, key_head, s.key + first), readable, block.count,
-                a.dim_v, blocking.keys, scratch + at.value);
+    const Rows<T> key = rows_of<T>(a.key, s.batch, key_head, s.key + first);
+    const Rows<T> value = rows_of<T>(a.value, s.batch, key_head, s.key + first);
+    if constexpr (kPair == 2) {
+      pack_key_pairs(key, readable, block.count, a.dim, scratch + at.key);
+      pack_value_pairs(value, readable, block.count, a.dim_v, blocking.keys, scratch + at.value);
+    } else {
+      pack_keys(key, readable, block.count, a.dim, scratch + at.key);
+      pack_values(value, readable, block.count, a.dim_v, blocking.keys, scratch + at.value);
+    }
     Ahead ahead =
         ahead_of<T>(task, key_head, first + block.count, smaller(block.count, any.end - last));
     each_panel([&](const auto& panel) {

@@ -13,6 +13,12 @@ extern "C" const tessera::kokkos::vector::Unit TESSERA_PASTE(tessera_vector_,
                                                              TESSERA_VECTOR_ISA) = {
     TESSERA_TEXT(TESSERA_VECTOR_ISA),
     isa::kPanel,
+    isa::kColumns,
+#if defined(TESSERA_VECTOR_BF16)
+    {{}, {}, {isa::forward_task<Bf16, Flavour::Plain>, isa::forward_task<Bf16, Flavour::General>}}
+#else
     {{isa::forward_task<float, Flavour::Plain>, isa::forward_task<float, Flavour::General>},
      {isa::forward_task<Fp16, Flavour::Plain>, isa::forward_task<Fp16, Flavour::General>},
-     {isa::forward_task<Bf16, Flavour::Plain>, isa::forward_task<Bf16, Flavour::General>}}};
+     {isa::forward_task<Bf16, Flavour::Plain>, isa::forward_task<Bf16, Flavour::General>}}
+#endif
+};

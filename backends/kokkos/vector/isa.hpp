@@ -19,11 +19,8 @@ namespace tessera::kokkos::vector::TESSERA_VECTOR_ISA {
 using kernel::Index;
 
 inline constexpr int kWidth = TESSERA_VECTOR_WIDTH;
-// The register tile: kGroup x kVectors accumulators, kVectors operands and a broadcast one fit the
-// register file.
-inline constexpr int kGroup = kWidth == 16 ? 8 : 4;  // keys of a score tile, dims of an output tile
-inline constexpr int kVectors = 3;                   // vectors of query rows
-inline constexpr int kPanel = kVectors * kWidth;     // query rows of a full panel
+inline constexpr int kVectors = 3;                // vectors of query rows
+inline constexpr int kPanel = kVectors * kWidth;  // query rows of a full panel
 
 using Float = float __attribute__((vector_size(4 * kWidth)));
 using Int = std::int32_t __attribute__((vector_size(4 * kWidth)));

@@ -3,7 +3,7 @@
 // element types, strides and tails are absorbed: behind it every block is dense, padded with zeros,
 // and in the order in which it is read.
 
-#include "backends/kokkos/vector/isa.hpp"
+#include "backends/kokkos/vector/products.hpp"
 
 namespace tessera::kokkos::vector::TESSERA_VECTOR_ISA {
 

@@ -32,7 +32,7 @@ struct ForwardTask {
 // A thread's scratch memory, in floats; every part is a multiple of a cache line long. [x] is x
 // numbers.
 //
-//     query   panels x [dim][panel]       scaled queries, one a lane
+//     query   panels x [dim][panel]       queries, one a lane
 //     out     panels x [dim_v][panel]     unnormalised outputs
 //     max     panels x [panel]            softmax states
 //     sum     panels x [panel]
@@ -41,6 +41,8 @@ struct ForwardTask {
 //     score   [keys][panel]               scores, then weights of the current panel
 //     bias    [keys][panel]               general flavour only
 //     mask    [keys][panel]
+//
+// Units that multiply pairs (products.hpp) leave half of query, key and value unused.
 struct Scratch {
   Index query = 0, out = 0, max = 0, sum = 0, key = 0, value = 0, score = 0, bias = 0, mask = 0,
         size = 0;
@@ -241,10 +243,12 @@ TESSERA_FN constexpr GradientScratch gradient_layout(const Blocking& b, Index di
 enum class Element { fp32, fp16, bf16 };
 enum class Flavour { Plain, General };
 
-// One instruction set's kernels: the only symbols of its objects. [Element], [Element][Flavour].
+// One instruction set's kernels: the only symbols of its objects. [Element], [Element][Flavour];
+// null for an element that it does not compute.
 struct Unit {
   const char* name;  // "avx2"
   Index panel;       // rows of a full panel
+  Index columns;     // head dimensions are padded to a multiple of it
   void (*forward[3][2])(const ForwardTask& task);
 };
 struct BackwardUnit {
@@ -267,6 +271,13 @@ extern const tessera::kokkos::vector::DecodeUnit tessera_vector_decode_portable;
 #if defined(TESSERA_VECTOR_X86)
 extern const tessera::kokkos::vector::Unit tessera_vector_avx2;
 extern const tessera::kokkos::vector::Unit tessera_vector_avx512;
+#if defined(TESSERA_EMULATED_ISA)
+extern const tessera::kokkos::vector::Unit tessera_vector_avx512_bf16_emulated;
+extern const tessera::kokkos::vector::Unit tessera_vector_amx_bf16_emulated;
+#else
+extern const tessera::kokkos::vector::Unit tessera_vector_avx512_bf16;
+extern const tessera::kokkos::vector::Unit tessera_vector_amx_bf16;
+#endif
 extern const tessera::kokkos::vector::BackwardUnit tessera_vector_backward_avx2;
 extern const tessera::kokkos::vector::DecodeUnit tessera_vector_decode_avx2;
 extern const tessera::kokkos::vector::BackwardUnit tessera_vector_backward_avx512;

@@ -13,7 +13,8 @@
 
 namespace tessera::kokkos::vector {
 
-// The units of an instruction set, and whether the processor runs them.
+// The units of an instruction set, and whether the processor runs them. One that has forward alone
+// has no others.
 struct Choice {
   const Unit* unit;
   const BackwardUnit* backward;
