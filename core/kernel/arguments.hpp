@@ -132,6 +132,7 @@ struct BackwardArguments {
   // likewise, lse stands.
   ForwardArguments forward;
   Operand<const void> dout;   // like out, any strides
+  Index dout_column = 1;      // 0: a row of dout is one number
   Operand<const float> dlse;  // like lse; null: 0
   Operand<void> dq;           // like query
   Operand<void> dk;           // like key

@@ -26,10 +26,10 @@ void check_strides(const char* name, const TensorSpec& spec, Access access) {
     }
   }
   if (spec.extent.dim > 1 && spec.stride.dim != 1 &&
-      !(access == Access::Score && spec.stride.dim == 0)) {
+      !(access == Access::Repeated && spec.stride.dim == 0)) {
     refuse(concat(name, ".stride.dim"), concat(spec.stride.dim),
-           access == Access::Score ? "must be 1, or 0 to broadcast"
-                                   : "must be 1: elements of a row are neighbours");
+           access == Access::Repeated ? "must be 1, or 0 to broadcast"
+                                      : "must be 1: elements of a row are neighbours");
   }
   if (!byte_span(spec.dtype, spec.extent, spec.stride)) {
     refuse(

@@ -9,8 +9,8 @@
 
 namespace tessera::detail {
 
-// Score: bias and boolean mask, whose last stride may be 0.
-enum class Access { Read, Score, Write };
+// Repeated: bias, boolean mask and dout, whose last stride may be 0.
+enum class Access { Read, Repeated, Write };
 
 // Axes, as kAxes counts them.
 inline constexpr std::size_t kBatch = 0, kHead = 1, kSeq = 2, kDim = 3;

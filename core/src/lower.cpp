@@ -97,6 +97,7 @@ kernel::BackwardArguments lower_backward(const Problem& p, const Args& args) {
   kernel::BackwardArguments k;
   k.forward = lower_forward(p, args);
   k.dout = operand(args.dout.data, args.dout);
+  k.dout_column = p.dout->extent.dim > 1 ? args.dout.stride.dim : 1;
   k.dlse = operand(static_cast<const float*>(args.dlse.data), args.dlse);
   k.dq = operand(args.dq.data, args.dq);
   k.dk = operand(args.dk.data, args.dk);

@@ -115,7 +115,7 @@ void check_gradients(const Problem& p) {
   if (p.operation != Operation::backward) return;
   const TensorSpec& dout = required("dout", p.dout);
   check_like_out("dout", dout, p);
-  check_strides("dout", dout, Access::Read);
+  check_strides("dout", dout, Access::Repeated);
   if (p.dlse) {
     check_per_row("dlse", *p.dlse, p);
     check_strides("dlse", *p.dlse, Access::Read);
@@ -183,7 +183,7 @@ void check_score_operand(const char* name, const TensorSpec& spec, const Problem
   check_broadcast(name, spec, kDim,
                   p.packed ? "the longest key segment, options.max_seq_k" : "key.extent.seq",
                   sizes.seq_k);
-  check_strides(name, spec, Access::Score);
+  check_strides(name, spec, Access::Repeated);
 }
 
 void check_per_head(const char* name, const TensorSpec& spec, const Problem& p) {

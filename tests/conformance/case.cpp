@@ -128,6 +128,10 @@ std::string to_string(Layout layout) {
       return "head0";
     case Layout::repeated_batch:
       return "batch0";
+    case Layout::one_a_row:
+      return "onearow";
+    case Layout::one_number:
+      return "onenumber";
     case Layout::repeated_seq:
       return "seq0";
   }

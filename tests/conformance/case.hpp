@@ -24,6 +24,8 @@ enum class Layout : std::uint8_t {
   repeated_head,   ///< keys and values with head stride 0
   repeated_batch,  ///< keys and values with batch stride 0
   repeated_seq,    ///< keys and values with seq stride 0
+  one_a_row,       ///< dout alone: each row is one number, dim stride 0
+  one_number,      ///< dout alone: one number, all strides 0, as the gradient of a sum is
 };
 
 /// What the numbers in query, key and value look like. The rule by which results are judged knows

@@ -97,6 +97,9 @@ Placement place(const Extents& extent, Layout layout, Role role) {
     if (layout == Layout::repeated_batch) placement.stride.batch = 0;
     if (layout == Layout::repeated_seq) placement.stride.seq = 0;
   }
+  if (role == Role::dout && layout == Layout::one_a_row) placement.stride.dim = 0;
+  if (role == Role::dout && layout == Layout::one_number)
+    placement.stride = {.batch = 0, .head = 0, .seq = 0, .dim = 0};
   placement.elements = span(extent, placement.stride, placement.offset);
   return placement;
 }

@@ -39,6 +39,7 @@ void change(const Slot& slot, Change to) {
     if (b > 0 && slot.stride.batch == 0) return;
     if (h > 0 && slot.stride.head == 0) return;
     if (s > 0 && slot.stride.seq == 0) return;
+    if (d > 0 && slot.stride.dim == 0) return;
     slot.set(b, h, s, d, to(slot.get(b, h, s, d)));
   });
 }

@@ -192,6 +192,29 @@ TEST(Shapes, KeysRepeatedWithStrideZero) {
   }
 }
 
+TEST(Shapes, GradientOfASum) {
+  for (const Layout layout : {Layout::one_a_row, Layout::one_number}) {
+    for (const DType dtype : kTypes) {
+      for (const Keep keep : {Keep::both, Keep::nothing}) {
+        expect_passes({.label = "sum",
+                       .dtype = dtype,
+                       .batch = 2,
+                       .head_q = 4,
+                       .head_k = 2,
+                       .seq_q = 65,
+                       .seq_k = 70,
+                       .dim = 24,
+                       .dim_v = 40,
+                       .mask = Mask::causal(Alignment::BottomRight),
+                       .softcap = keep == Keep::both ? 0.0f : 3.0f,
+                       .operation = Operation::backward,
+                       .keep = keep,
+                       .dout_layout = layout});
+      }
+    }
+  }
+}
+
 TEST(Shapes, Empty) {
   for (const DType dtype : kTypes) {
     expect_passes({.label = "batch_0", .dtype = dtype, .batch = 0});

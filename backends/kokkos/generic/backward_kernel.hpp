@@ -59,7 +59,7 @@ class RowStatistics {
     Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, runs), [&](int run) {
       float sum = 0;
       for (int d = run * kRun; d < run * kRun + kRun && d < dim_v; ++d)
-        sum += dout[d].load() * out[d].load();
+        sum += dout[d * b.dout_column].load() * out[d].load();
       sums[run] = sum;
     });
     Kokkos::single(Kokkos::PerThread(team), [&] {

@@ -120,7 +120,7 @@ KOKKOS_FUNCTION void GradientKernel<Element, kWidth>::load_rows(const Member& te
     load_row(team, sees ? row_of<Element>(a().query, s.batch, head, seq) : nullptr, dim(),
              m.query + i * dim());
     load_row(team, sees ? row_of<Element>(b().dout, s.batch, head, seq) : nullptr, dim_v(),
-             m.dout + i * dim_v());
+             m.dout + i * dim_v(), 1, b().dout_column);
     Kokkos::single(Kokkos::PerThread(team), [&] {
       m.lse[i] = lse;
       m.delta[i] = sees ? g_.statistics.delta[statistics + i] : 0;

@@ -29,13 +29,13 @@ KOKKOS_FUNCTION auto row_of(const kernel::Operand<Void>& operand, Index batch, I
          (batch * operand.batch + head * operand.head + seq * operand.seq);
 }
 
-// to[step · d] = row[d], over the lanes of one thread; 0 where there is no row.
+// to[step · d] = row[stride · d], over the lanes of one thread; 0 where there is no row.
 template <class Element>
 KOKKOS_FUNCTION void load_row(const Member& team, const Element* row, int count, float* to,
-                              int step = 1) {
+                              int step = 1, Index stride = 1) {
   if (row != nullptr) {
     Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, count),
-                         [&](int d) { to[d * step] = row[d].load(); });
+                         [&](int d) { to[d * step] = row[d * stride].load(); });
   } else {
     Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, count), [&](int d) { to[d * step] = 0; });
   }

@@ -7,18 +7,29 @@
 
 namespace tessera::kokkos::vector::TESSERA_VECTOR_ISA {
 
+// Calls f with the rows of dO from `first` on.
+template <class T, class F>
+TESSERA_FN void with_dout(const kernel::BackwardArguments& b, Index batch, Index head, Index first,
+                          F f) {
+  const Rows<T> rows = rows_of<T>(b.dout, batch, head, first);
+  if (b.dout_column == 0) {
+    f(RepeatedRows<T>{rows.data, rows.stride});
+  } else {
+    f(rows);
+  }
+}
+
 // --- Row statistics
 // ---------------------------------------------------------------------------------
 
 // dO·O runs over the columns in the order in which dO·V is summed: where one key has the whole
 // weight O is V, and the gradient of its score exactly 0.
-template <class T>
-static void rows_task(const RowsTask& task) {
+template <class T, class Dout>
+TESSERA_FN void compute_rows(const RowsTask& task, const Dout& dout) {
   const kernel::BackwardArguments& b = *task.arguments;
   const kernel::ForwardArguments& a = b.forward;
   const kernel::Sequence& s = *task.sequence;
   const Rows<T> out = rows_of<T>(a.out, s.batch, task.head, s.query);
-  const Rows<T> dout = rows_of<T>(b.dout, s.batch, task.head, s.query);
   const Index last = smaller(task.row_last, s.query_end);
   for (Index first = task.row_first; first < last; first += 8) {
     Float8 sum{};
@@ -43,18 +54,25 @@ static void rows_task(const RowsTask& task) {
   }
 }
 
+template <class T>
+static void rows_task(const RowsTask& task) {
+  const kernel::Sequence& s = *task.sequence;
+  with_dout<T>(*task.arguments, s.batch, task.head, s.query,
+               [&](const auto& dout) { compute_rows<T>(task, dout); });
+}
+
 // --- Packing
 // ----------------------------------------------------------------------------------------
 
 // to[row][column] = source[row][column], `columns` rounded up to `stride` and `count` to `lanes`
 // with zeros.
-template <class T>
-TESSERA_FN void pack_rows(const Rows<T>& source, Index count, Index columns, Index lanes,
+template <class Source>
+TESSERA_FN void pack_rows(const Source& source, Index count, Index columns, Index lanes,
                           Index stride, float* to) {
   for (Index row = 0; row < lanes; ++row) {
     for (Index column = 0; column < stride; column += 8) {
       store_as(to + row * stride + column,
-               row < count && column < columns ? load8(source[row] + column) : Float8{});
+               row < count && column < columns ? source.at(row, column) : Float8{});
     }
   }
 }
@@ -66,14 +84,17 @@ static void pack_gradient_panel(const kernel::BackwardArguments& b, const kernel
   constexpr Index kLanes = GradientPanel<kV>::kLanes;
   const kernel::ForwardArguments& a = b.forward;
   const Rows<T> query = rows_of<T>(a.query, s.batch, head, s.query + panel.row);
-  const Rows<T> dout = rows_of<T>(b.dout, s.batch, head, s.query + panel.row);
   pack_panel(query, panel.count, a.dim, scale, kLanes, const_cast<float*>(panel.query));
-  pack_panel(dout, panel.count, a.dim_v, 1.0f, kLanes, const_cast<float*>(panel.dout));
+  with_dout<T>(b, s.batch, head, s.query + panel.row, [&](const auto& dout) {
+    pack_panel(dout, panel.count, a.dim_v, 1.0f, kLanes, const_cast<float*>(panel.dout));
+    if (with_rows) {
+      pack_rows(dout, panel.count, a.dim_v, kLanes, whole_vectors(a.dim_v),
+                const_cast<float*>(panel.dout_rows));
+    }
+  });
   if (with_rows) {
     pack_rows(query, panel.count, a.dim, kLanes, whole_vectors(a.dim),
               const_cast<float*>(panel.query_rows));
-    pack_rows(dout, panel.count, a.dim_v, kLanes, whole_vectors(a.dim_v),
-              const_cast<float*>(panel.dout_rows));
     for (Index i = 0; i < kLanes * a.dim; i += kWidth) store(panel.dq + i, Float{});
   }
   auto* to_lse = const_cast<float*>(panel.lse);

@@ -14,6 +14,19 @@ struct Rows {
   Index stride;
 
   TESSERA_FN const T* operator[](Index row) const { return data + row * stride; }
+  // Eight numbers from `column` on.
+  TESSERA_FN Float8 at(Index row, Index column) const {
+    return load8(data + row * stride + column);
+  }
+};
+
+// Rows of one number each.
+template <class T>
+struct RepeatedRows {
+  const T* data;
+  Index stride;
+
+  TESSERA_FN Float8 at(Index row, Index) const { return load1(data + row * stride) - Float8{}; }
 };
 
 template <class T, class Void>
@@ -26,17 +39,17 @@ TESSERA_FN Rows<T> rows_of(const kernel::Operand<Void>& operand, Index batch, In
 
 // Eight rows from `first` on, columns [column, column + 8), transposed: block[c] holds column c of
 // the rows. Rows outside [from, to) are 0 and are not read.
-template <class T>
-TESSERA_FN void load_transposed(const Rows<T>& source, Index first, Index from, Index to,
+template <class Source>
+TESSERA_FN void load_transposed(const Source& source, Index first, Index from, Index to,
                                 Index column, Float8 (&block)[8]) {
   if (from <= first && first + 8 <= to) {
     TESSERA_UNROLL
-    for (int i = 0; i < 8; ++i) block[i] = load8(source[first + i] + column);
+    for (int i = 0; i < 8; ++i) block[i] = source.at(first + i, column);
   } else {
     TESSERA_UNROLL
     for (int i = 0; i < 8; ++i) {
       const Index row = first + i;
-      block[i] = from <= row && row < to ? load8(source[row] + column) : Float8{};
+      block[i] = from <= row && row < to ? source.at(row, column) : Float8{};
     }
   }
   transpose8(block);
@@ -54,8 +67,8 @@ TESSERA_FN void store_lanes(float* p, Float8 v, Index left) {
 
 // panel[column][lane] = source[row = lane][column] · scale for `count` rows and `columns` (a
 // multiple of 8) columns; lanes from count to `lanes` (a multiple of kWidth) are 0.
-template <class T>
-TESSERA_FN void pack_panel(const Rows<T>& source, Index count, Index columns, float scale,
+template <class Source>
+TESSERA_FN void pack_panel(const Source& source, Index count, Index columns, float scale,
                            Index lanes, float* panel) {
   for (Index lane = 0; lane < lanes; lane += 8) {
     for (Index column = 0; column < columns; column += 8) {

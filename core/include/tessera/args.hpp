@@ -40,8 +40,8 @@ struct Args {
   /// Backward reads it, with `out` or alone, and computes it again if both are absent.
   Tensor lse{};
 
-  /// Backward: gradient of a loss with respect to out, like out; any strides along
-  /// batch, head and seq, 0 included.
+  /// Backward: gradient of a loss with respect to out, like out; any strides, 0 included, the last
+  /// 1 or 0: a gradient of a sum, expanded, is taken as it is.
   ConstTensor dout{};
   /// Backward, optional: gradient with respect to lse, like lse; any strides.
   ConstTensor dlse{};
