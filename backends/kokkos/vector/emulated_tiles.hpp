@@ -9,6 +9,7 @@
 // Compilers have them as macros.
 #undef _tile_loadconfig
 #undef _tile_release
+#undef _tile_zero
 #undef _tile_loadd
 #undef _tile_stored
 #undef _tile_dpbf16ps
@@ -46,6 +47,12 @@ static void _tile_loadconfig(const void* memory) {
 }
 
 static void _tile_release() { emulated_tiles() = {}; }
+
+static void _tile_zero(int tile) {
+  EmulatedTiles& t = emulated_tiles();
+  t.check(tile);
+  __builtin_memset(t.bytes[tile], 0, sizeof t.bytes[tile]);
+}
 
 static void _tile_loadd(int tile, const void* memory, std::int64_t stride) {
   EmulatedTiles& t = emulated_tiles();

@@ -104,18 +104,23 @@ TESSERA_FN void score_groups(const Panel<kV>& panel, const KeyBlock& block, Inde
   for (Index key = from; key < to; key += kGroup) {
     ahead.fetch();
     Float tile[kGroup][kV] = {};
-    multiply<kV>(tile, block.key + key * words, panel.query, words);
+    float* const scores = score + key * Panel<kV>::kLanes;
+    if constexpr (kTiles) {
+      multiply_tiles<kV, false>(scores, block.key + key * words, panel.query, words);
+    } else {
+      multiply<kV>(tile, block.key + key * words, panel.query, words);
+    }
     TESSERA_UNROLL
     for (int r = 0; r < kGroup; ++r) {
       TESSERA_UNROLL
       for (int v = 0; v < kV; ++v) {
-        if constexpr (kPair == 2) tile[r][v] *= scale;  // fp32 queries are scaled when packed
-        if constexpr (kMasked) {
-          tile[r][v] =
-              kernel::hide<Lanes>(tile[r][v], see[v], Lanes::whole(static_cast<int>(key) + r));
-        }
-        top[v] = kernel::observe<Lanes>(top[v], tile[r][v]);
-        store(score + (key + r) * Panel<kV>::kLanes + v * kWidth, tile[r][v]);
+        float* const at = scores + (r * kV + v) * kWidth;
+        Float one = kTiles ? load(at) : tile[r][v];
+        if constexpr (kPair == 2) one *= scale;  // fp32 queries are scaled when packed
+        if constexpr (kMasked)
+          one = kernel::hide<Lanes>(one, see[v], Lanes::whole(static_cast<int>(key) + r));
+        top[v] = kernel::observe<Lanes>(top[v], one);
+        store(at, one);
       }
     }
   }
@@ -176,7 +181,34 @@ TESSERA_FN void round_products(Index from, Index to, float* score) {
     store(score + i, round_to_fp16(load(score + i)));
 }
 
-// Oᵀ = Oᵀ · factor + Vᵀ Pᵀ; with kRound the product is rounded to fp16 before it is added.
+// Oᵀ = Oᵀ · factor + Vᵀ Pᵀ, by tiles.
+template <int kV>
+TESSERA_FN void accumulate_tiles(const Panel<kV>& panel, const KeyBlock& block, Index dim_v,
+                                 Index from, Index to, const Float (&factor)[kV],
+                                 const float* score) {
+  Int changed{};
+  TESSERA_UNROLL
+  for (int v = 0; v < kV; ++v) changed |= factor[v] != broadcast(1.0f);
+  const bool rescale = Lanes::any(changed);
+  for (Index column = 0; column < dim_v; column += kGroup) {
+    float* const out = panel.out + column * Panel<kV>::kLanes;
+    if (rescale) {
+      TESSERA_UNROLL
+      for (int r = 0; r < kGroup; ++r) {
+        TESSERA_UNROLL
+        for (int v = 0; v < kV; ++v) {
+          float* const at = out + (r * kV + v) * kWidth;
+          store(at, load(at) * factor[v]);
+        }
+      }
+    }
+    multiply_tiles<kV, true>(out, block.value + (column * block.capacity + from * kGroup) / kPair,
+                             score + from / kPair * Panel<kV>::kLanes,
+                             round_up(to - from, kStep) / kPair);
+  }
+}
+
+// The same in registers; with kRound the product is rounded to fp16 before it is added.
 template <int kV, bool kRound = false>
 TESSERA_FN void accumulate(const Panel<kV>& panel, const KeyBlock& block, Index dim_v, Index from,
                            Index to, const Float (&factor)[kV], const float* score) {

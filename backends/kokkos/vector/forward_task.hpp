@@ -71,7 +71,9 @@ static void add_block(const ForwardTask& task, const Panel<kV>& panel, const Key
     store(panel.max + v * kWidth, state[v].max);
     store(panel.sum + v * kWidth, state[v].sum);
   }
-  if (kPair == 1 && kFlavour == Flavour::General && a.accumulate_fp16) {
+  if constexpr (kTiles) {
+    accumulate_tiles<kV>(panel, block, a.dim_v, from, to, factor, pass.score);
+  } else if (kPair == 1 && kFlavour == Flavour::General && a.accumulate_fp16) {
     accumulate<kV, true>(panel, block, a.dim_v, from, to, factor, pass.score);
   } else {
     accumulate<kV>(panel, block, a.dim_v, from, to, factor, pass.score);

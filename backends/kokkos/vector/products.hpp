@@ -28,10 +28,12 @@ inline constexpr Index kPair = 1;
 #if defined(TESSERA_VECTOR_AMX)
 inline constexpr int kGroup = 16;
 inline constexpr Index kStep = 32;
+inline constexpr bool kTiles = true;  // tiles of sums lie in memory: multiply_tiles()
 #else
 // kGroup x kVectors accumulators, kVectors operands and a broadcast one fit the register file.
 inline constexpr int kGroup = kWidth == 16 ? 8 : 4;
 inline constexpr Index kStep = kPair;
+inline constexpr bool kTiles = false;  // in registers: multiply()
 #endif
 
 // Head dimensions are padded with zeros to a multiple of this; keys of a product begin at one of
@@ -93,7 +95,7 @@ class Multiplier {
       std::uint16_t row_bytes[16] = {64, 64, 64, 64, 64, 64, 64};
       std::uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16};
     } config;
-    __asm__ volatile("" : : "r"(&config) : "memory");  // the intrinsic does not say what it reads
+    __asm__ volatile("" : : "r"(&config) : "memory");
     _tile_loadconfig(&config);
   }
   TESSERA_FN ~Multiplier() { _tile_release(); }
@@ -101,38 +103,49 @@ class Multiplier {
   Multiplier& operator=(const Multiplier&) = delete;
 };
 
-// sum[r][v] += Σ_k a[k][r] · b[k][v], k over words: the inner loop of the products. a: [words /
-// 16][kGroup][16]; b: kV vectors of [words][kStride].
-template <int kV, Index kStride = kV * kWidth>
-TESSERA_FN void multiply(Float (&sum)[kGroup][kV], const float* a, const float* b, Index words) {
-  constexpr int kRow = sizeof sum[0];
-  __asm__ volatile("" : : "r"(&sum), "r"(a), "r"(b) : "memory");
-  _tile_loadd(0, &sum[0][0], kRow);
-  if constexpr (kV > 1) _tile_loadd(1, &sum[0][1], kRow);
-  if constexpr (kV > 2) _tile_loadd(2, &sum[0][2], kRow);
+// sum[r][v] = (kAdd ? sum[r][v] : 0) + Σ_k a[k][r] · b[k][v], k over words: kGroup rows of kV
+// vectors, in memory. a: [words / 16][kGroup][16]; b: kV vectors of [words].
+template <int kV, bool kAdd>
+TESSERA_FN void multiply_tiles(float* sum, const float* a, const float* b, Index words) {
+  constexpr int kRow = kV * 64;
+  // The intrinsics do not say which memory they read and write.
+  __asm__ volatile("" : : : "memory");
+  if constexpr (kAdd) {
+    _tile_loadd(0, sum, kRow);
+    if constexpr (kV > 1) _tile_loadd(1, sum + kWidth, kRow);
+    if constexpr (kV > 2) _tile_loadd(2, sum + 2 * kWidth, kRow);
+  } else {
+    _tile_zero(0);
+    if constexpr (kV > 1) _tile_zero(1);
+    if constexpr (kV > 2) _tile_zero(2);
+  }
   for (Index k = 0; k < words; k += 16) {
-    const float* operand = b + k * kStride;
+    const float* operand = b + k * kV * kWidth;
     _tile_loadd(6, a + k * kGroup, 64);
-    _tile_loadd(3, operand, int{kStride * 4});
+    _tile_loadd(3, operand, kRow);
     _tile_dpbf16ps(0, 6, 3);
     if constexpr (kV > 1) {
-      _tile_loadd(4, operand + kWidth, int{kStride * 4});
+      _tile_loadd(4, operand + kWidth, kRow);
       _tile_dpbf16ps(1, 6, 4);
     }
     if constexpr (kV > 2) {
-      _tile_loadd(5, operand + 2 * kWidth, int{kStride * 4});
+      _tile_loadd(5, operand + 2 * kWidth, kRow);
       _tile_dpbf16ps(2, 6, 5);
     }
   }
-  _tile_stored(0, &sum[0][0], kRow);
-  if constexpr (kV > 1) _tile_stored(1, &sum[0][1], kRow);
-  if constexpr (kV > 2) _tile_stored(2, &sum[0][2], kRow);
-  __asm__ volatile("" : : "r"(&sum) : "memory");
+  _tile_stored(0, sum, kRow);
+  if constexpr (kV > 1) _tile_stored(1, sum + kWidth, kRow);
+  if constexpr (kV > 2) _tile_stored(2, sum + 2 * kWidth, kRow);
+  __asm__ volatile("" : : : "memory");
 }
 
 #else
 
 struct Multiplier {};
+template <int kV, bool kAdd>
+void multiply_tiles(float* sum, const float* a, const float* b, Index words) = delete;
+
+#endif
 
 // sum[r][v] += Σ_k a[k][r] · b[k][v], k over words: the inner loop of the products. a:
 // [words][kGroup], b: kV vectors of [words][kStride].
@@ -151,7 +164,5 @@ TESSERA_FN void multiply(Float (&sum)[kGroup][kV], const float* a, const float* 
     }
   }
 }
-
-#endif
 
 }  // namespace tessera::kokkos::vector::TESSERA_VECTOR_ISA
