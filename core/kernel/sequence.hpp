@@ -26,26 +26,25 @@ TESSERA_FN constexpr Index clamp_index(Index x, Index low, Index high) {
 // inside the extents.
 TESSERA_FN Sequence sequence(const ForwardArguments& a, Index b) {
   Sequence s{};
-  Index begin = 0, end = a.seq_k;
+  Index begin = 0;
   if (a.packed()) {
     s.query = clamp_index(a.cu_seqlens_q[b], 0, a.total_q);
     s.key = clamp_index(a.cu_seqlens_k[b], 0, a.total_k);
     s.rows = clamp_index(clamp_index(a.cu_seqlens_q[b + 1], 0, a.total_q) - s.query, 0, a.seq_q);
-    end = clamp_index(clamp_index(a.cu_seqlens_k[b + 1], 0, a.total_k) - s.key, 0, a.seq_k);
+    s.keys = clamp_index(clamp_index(a.cu_seqlens_k[b + 1], 0, a.total_k) - s.key, 0, a.seq_k);
     s.query_end = s.rows;
   } else {
     s.batch = b;
     s.rows = a.seq_q;
     s.query_end = a.query_end ? clamp_index(a.query_end[b], 0, a.seq_q) : a.seq_q;
-    end = a.key_end ? clamp_index(a.key_end[b], 0, a.seq_k) : a.seq_k;
+    s.keys = a.key_end ? clamp_index(a.key_end[b], 0, a.seq_k) : a.seq_k;
     begin = a.key_begin ? clamp_index(a.key_begin[b], 0, a.seq_k) : 0;
   }
-  s.keys = end;
-  s.diagonal = a.bottom_right ? end - s.query_end : 0;
+  s.diagonal = a.bottom_right ? s.keys - s.query_end : 0;
   s.band.low = a.left >= kUnbounded ? -kUnbounded : s.diagonal - a.left;
   s.band.high = a.right >= kUnbounded ? kUnbounded : s.diagonal + a.right;
   s.band.begin = begin;
-  s.band.end = end;
+  s.band.end = s.keys;
   return s;
 }
 

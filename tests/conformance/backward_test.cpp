@@ -556,7 +556,7 @@ TEST(Backward, RowsThatRangesShow) {
                               .seq_q = 70,
                               .seq_k = 128,
                               .dim = 8,
-                              .dim_v = 128,
+                              .dim_v = std::min<std::int64_t>(128, largest_head_dim()),
                               .mask = Mask::window(20, 10, alignment),
                               .key_begin = {0, 5, 64, 30, 0},
                               .key_end = {128, 100, 65, 500, 1},
@@ -582,7 +582,7 @@ TEST(Backward, WeightsThatForwardsDropoutKept) {
                                 .seq_q = 66,
                                 .seq_k = 200,
                                 .dim = 8,
-                                .dim_v = 128,
+                                .dim_v = std::min<std::int64_t>(128, largest_head_dim()),
                                 .dropout = p,
                                 .seed = 0x0123456789abcdefu,
                                 .offset = 0xdeadbeef12345678u});

@@ -1,5 +1,6 @@
 // One plan for many calls, many plans side by side.
 
+#include <algorithm>
 #include <vector>
 
 #include <tessera/attention.hpp>
@@ -116,6 +117,8 @@ void call(Operation operation, const Args& args, const Options& options) {
   }
 }
 
+std::int64_t largest_up_to(std::int64_t dim) { return std::min(dim, largest_head_dim()); }
+
 std::vector<Case> assorted(Operation operation) {
   std::vector<Case> cases{
       {.label = "small", .dtype = DType::fp32, .seq_q = 16, .seq_k = 16, .dim = 8, .dim_v = 8},
@@ -125,8 +128,8 @@ std::vector<Case> assorted(Operation operation) {
        .head_k = 1,
        .seq_q = 65,
        .seq_k = 257,
-       .dim = 128,
-       .dim_v = 128,
+       .dim = largest_up_to(128),
+       .dim_v = largest_up_to(128),
        .mask = Mask::causal(Alignment::BottomRight)},
       {.label = "general",
        .dtype = DType::fp16,
@@ -135,8 +138,8 @@ std::vector<Case> assorted(Operation operation) {
        .head_k = 3,
        .seq_q = 33,
        .seq_k = 127,
-       .dim = 72,
-       .dim_v = 72,
+       .dim = largest_up_to(72),
+       .dim_v = largest_up_to(72),
        .softcap = 4,
        .bias = Bias::fp32,
        .dropout = 0.5,

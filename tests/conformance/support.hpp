@@ -51,8 +51,13 @@ inline void prepare(Operands& operands) {
   operands.upload();
 }
 
-/// Executes on every kernel that runs here, then calls `check` with the outputs downloaded.
+/// Executes on every kernel that runs here, then calls `check` with the outputs downloaded. A build
+/// made for shorter heads only runs none; that is counted.
 inline void on_each_kernel(Operands& operands, const std::function<void(const Kernel&)>& check) {
+  if (std::max(operands.query.extent.dim, operands.value.extent.dim) > largest_head_dim()) {
+    ++tally().unsupported["head dimension above the largest built"];
+    return;
+  }
   prepare(operands);
   for (const Kernel& kernel : kernels_for(operands.operation)) {
     if (!kernel.computes(operands.query.dtype)) continue;

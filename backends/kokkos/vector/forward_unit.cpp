@@ -6,7 +6,6 @@
 
 namespace isa = tessera::kokkos::vector::TESSERA_VECTOR_ISA;
 using tessera::kokkos::Bf16;
-using tessera::kokkos::Fp16;
 using tessera::kokkos::vector::Flavour;
 
 extern "C" const tessera::kokkos::vector::Unit TESSERA_PASTE(tessera_vector_,
@@ -18,7 +17,8 @@ extern "C" const tessera::kokkos::vector::Unit TESSERA_PASTE(tessera_vector_,
     {{}, {}, {isa::forward_task<Bf16, Flavour::Plain>, isa::forward_task<Bf16, Flavour::General>}}
 #else
     {{isa::forward_task<float, Flavour::Plain>, isa::forward_task<float, Flavour::General>},
-     {isa::forward_task<Fp16, Flavour::Plain>, isa::forward_task<Fp16, Flavour::General>},
+     {isa::forward_task<tessera::kokkos::Fp16, Flavour::Plain>,
+      isa::forward_task<tessera::kokkos::Fp16, Flavour::General>},
      {isa::forward_task<Bf16, Flavour::Plain>, isa::forward_task<Bf16, Flavour::General>}}
 #endif
 };
