@@ -317,14 +317,20 @@ Answer compute_answer(const Operands& operands) {
   answer.ref = reference::forward(args, options);
   if (operands.operation == Operation::backward) {
     operands.set_results(answer.ref);
-    const ConstTensor out = operands.out.input(Side::host);
-    answer.gradients = reference::backward(args, options, args.dout, args.dlse, out);
-    answer.low_gradients = reference::backward_low(args, options, args.dout, args.dlse, out);
+    answer = answer_to_results(operands, std::move(answer));
   } else {
     answer.low = reference::forward_low(args, options);
   }
   answer.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   return answer;
+}
+
+Answer answer_to_results(const Operands& operands, Answer known) {
+  const Args args = operands.args(Side::host);
+  const ConstTensor out = operands.out.input(Side::host);
+  known.gradients = reference::backward(args, operands.options, args.dout, args.dlse, out);
+  known.low_gradients = reference::backward_low(args, operands.options, args.dout, args.dlse, out);
+  return known;
 }
 
 reference::Verdict judge(const Operands& operands, const Answer& answer) {

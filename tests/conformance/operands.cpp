@@ -436,8 +436,12 @@ std::vector<std::uint8_t> Operands::result_bits() const {
 }
 
 void Operands::fill_results() {
+  fill_results([&](const Args& args) { forward(args, options); });
+}
+
+void Operands::fill_results(const std::function<void(const Args&)>& forward) {
   upload();
-  forward(forward_args(Side::device), options);
+  forward(forward_args(Side::device));
   Stream().synchronize();
   out.block->download();
   lse.block->download();
