@@ -158,6 +158,10 @@ Adapter::Adapter(const std::string& path) {
   name_ = table_.name;
 }
 
+bool Adapter::has(Operation operation) const noexcept {
+  return function_of(table_, operation) != nullptr;
+}
+
 Support Adapter::supports(Operation operation, const Args& args, const Options& options) const {
   if (function_of(table_, operation) == nullptr)
     return {Support::Status::Unsupported, name_ + " has no such function"};

@@ -20,6 +20,8 @@ class Adapter {
   explicit Adapter(const std::string& path);
 
   const std::string& name() const noexcept { return name_; }
+  /// Whether it has a function for that.
+  bool has(Operation operation) const noexcept;
   /// Unsupported also where it has no such function.
   Support supports(Operation operation, const Args& args, const Options& options) const;
   /// Throws as Tessera's own functions do, by the status that comes back.

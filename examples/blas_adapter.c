@@ -3,7 +3,8 @@
 // sgemm. For masks, rows are taken in blocks, so that keys which no row of a block sees cost
 // nothing. It computes fp32 with masks, scale, grouped heads and lse, and declines the rest.
 //
-//     tessera_bench --adapter libblas_adapter.so
+//     conformance --adapter=libblas_adapter.so
+//     tessera_bench --adapter=libblas_adapter.so
 //
 // It is also what the benchmarks call naive, where a BLAS is found.
 #define _POSIX_C_SOURCE 200809L
@@ -48,6 +49,9 @@ static tessera_status supports(tessera_operation operation, const tessera_args* 
     return decline("nothing but masks and scale touches a score");
   if (args->key_begin.data || args->key_end.data || args->query_end.data || args->cu_seqlens_q.data)
     return decline("no ranges, no packed input");
+  if (args->query.extent[2] > kMaxSize / args->key.extent[2])
+    return decline("no more than 2^30 scores a head");
+  if (options->batch_invariant) return decline("bits depend on the shape");
   return tessera_ok;
 }
 
@@ -81,18 +85,27 @@ softmax_row(float* s, int64_t n, float* lse) {
   *lse = maximum + logf(sum);
 }
 
+// Which scores of a row are seen: [from, to).
+typedef struct {
+  int64_t from, to;
+} Interval;
+
+static Interval seen(const Block* b, int64_t i) {
+  const int64_t first = b->first + i - b->key_offset;
+  const int64_t from = clamp(first - b->left, 0, b->keys);
+  return (Interval){from, clamp(first + b->right + 1, from, b->keys)};
+}
+
 static void softmax_rows(const Block* b, int64_t begin, int64_t end) {
   static const uint32_t kMinusInfinity = 0xFF800000U;
   for (int64_t i = begin; i < end; ++i) {
     float* s = b->scores + i * b->keys;
-    const int64_t first = b->first + i - b->key_offset;
-    const int64_t from = clamp(first - b->left, 0, b->keys);
-    const int64_t to = clamp(first + b->right + 1, from, b->keys);
+    const Interval keys = seen(b, i);
     float lse;
     memcpy(&lse, &kMinusInfinity, sizeof lse);
-    if (from < to) softmax_row(s + from, to - from, &lse);
-    memset(s, 0, (size_t)from * sizeof *s);
-    memset(s + to, 0, (size_t)(b->keys - to) * sizeof *s);
+    if (keys.from < keys.to) softmax_row(s + keys.from, keys.to - keys.from, &lse);
+    memset(s, 0, (size_t)keys.from * sizeof *s);
+    memset(s + keys.to, 0, (size_t)(b->keys - keys.to) * sizeof *s);
     if (b->lse) b->lse[i * b->lse_stride] = lse;
   }
 }
@@ -126,6 +139,14 @@ static void softmax(const Block* b) {
       softmax_share(&shares[i]);
   }
   while (started > 0) pthread_join(threads[--started], NULL);
+}
+
+// A row that sees nothing is 0, even where a weight of 0 met a value that is no number.
+static void clear_unseeing(const Block* b, float* out, int64_t stride, int64_t columns) {
+  for (int64_t i = 0; i < b->rows; ++i) {
+    const Interval keys = seen(b, i);
+    if (keys.from == keys.to) memset(out + i * stride, 0, (size_t)columns * sizeof *out);
+  }
 }
 
 static float* row(const tessera_tensor* t, int64_t batch, int64_t head, int64_t seq) {
@@ -185,6 +206,7 @@ static tessera_status locked_forward(const tessera_args* args, const tessera_opt
         cblas_sgemm(kRowMajor, kNoTrans, kNoTrans, m, (int)v->extent[3], n, 1, b.scores, ld,
                     row(v, batch, head_k, from), (int)v->stride[2], 0, row(out, batch, head, begin),
                     (int)out->stride[2]);
+        clear_unseeing(&b, row(out, batch, head, begin), out->stride[2], v->extent[3]);
       }
     }
   }

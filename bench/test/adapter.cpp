@@ -66,6 +66,8 @@ std::vector<float> floats(const Tensor& t) {
 TEST(BlasAdapter, ComputesWhatTheLoopsCompute) {
   const Adapter blas(TESSERA_BLAS_ADAPTER);
   EXPECT_EQ(blas.name(), "blas");
+  EXPECT_TRUE(blas.has(Operation::forward) && blas.has(Operation::decode));
+  EXPECT_FALSE(blas.has(Operation::backward));
   for (const Visible visible : {Visible::Full, Visible::Causal, Visible::Window}) {
     for (const Layout layout : {Layout::Bhsd, Layout::Bshd}) {
       for (const std::int64_t seq : {1, 37, 700}) {

@@ -319,9 +319,7 @@ Answer compute_answer(const Operands& operands) {
   answer.ref = reference::forward(args, options);
   if (operands.operation == Operation::backward) {
     operands.set_results(answer.ref);
-    const ConstTensor out = operands.out.input(Side::host);
-    answer.gradients = reference::backward(args, options, args.dout, args.dlse, out);
-    answer.low_gradients = reference::backward_low(args, options, args.dout, args.dlse, out);
+    answer = answer_to_results(operands, std::move(answer));
   } else {
     answer.low = reference::forward_low(args, options);
   }
@@ -330,6 +328,14 @@ Answer compute_answer(const Operands& operands) {
   // Beside other work a case takes longer, but computes no longer.
   answer.seconds = std::min(std::chrono::duration<double>(passed).count(), busy);
   return answer;
+}
+
+Answer answer_to_results(const Operands& operands, Answer known) {
+  const Args args = operands.args(Side::host);
+  const ConstTensor out = operands.out.input(Side::host);
+  known.gradients = reference::backward(args, operands.options, args.dout, args.dlse, out);
+  known.low_gradients = reference::backward_low(args, operands.options, args.dout, args.dlse, out);
+  return known;
 }
 
 reference::Verdict judge(const Operands& operands, const Answer& answer) {

@@ -54,6 +54,10 @@ class AnswerCache {
 /// rounded: backward is judged by what it makes of its arguments, whoever rounded them.
 Answer answer(const Operands& operands);
 
+/// Backward's with δ of the out that the operands hold now, whoever computed and rounded it;
+/// `known` is what answer() gave.
+Answer answer_to_results(const Operands& operands, Answer known);
+
 /// Computes it without looking anywhere; sets out and lse, too.
 Answer compute_answer(const Operands& operands);
 

@@ -40,6 +40,7 @@ std::string modifiers(const Case& c) {
   if (c.boolean_mask) text += "_boolean" + broadcast(c.boolean_broadcast);
   if (c.sinks) text += "_sinks";
   if (c.dropout > 0) text += "_dropout";
+  if (c.accumulate == Accumulate::fp16) text += "_acc16";
   return text;
 }
 

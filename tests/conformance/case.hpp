@@ -88,6 +88,7 @@ struct Case {
   std::uint64_t seed = 0;
   std::uint64_t offset = 0;
   bool seed_on_device = false;
+  Accumulate accumulate = Accumulate::fp32;  ///< fp16: for fp16 inputs, forward and decode
   bool lse = true;
   Distribution distribution = Distribution::gaussian;
   std::uint64_t fill = 1;    ///< seed of all data

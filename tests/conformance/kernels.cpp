@@ -9,6 +9,8 @@
 #include <tessera/info.hpp>
 #include <tessera/plan.hpp>
 
+#include "bench/adapter.hpp"
+
 namespace tessera::testing {
 namespace {
 
@@ -37,7 +39,22 @@ std::vector<std::string> names_in(const std::string& text, Operation operation) 
   return names;
 }
 
+const bench::Adapter*& adapter_in_use() {
+  static const bench::Adapter* adapter = nullptr;
+  return adapter;
+}
+
+std::vector<Kernel> adapter_kernel(const bench::Adapter& adapter, Operation operation) {
+  if (!adapter.has(operation)) return {};
+  return {{.operation = operation,
+           .name = to_string(operation) + ".adapter." + adapter.name(),
+           .runs = true,
+           .dtypes = {DType::fp32, DType::fp16, DType::bf16},
+           .adapter = &adapter}};
+}
+
 std::vector<Kernel> find_kernels(Operation operation) {
+  if (const bench::Adapter* adapter = chosen_adapter()) return adapter_kernel(*adapter, operation);
   std::vector<Kernel> found;
   std::string listing;
   {
@@ -63,6 +80,10 @@ std::vector<Kernel> find_kernels(Operation operation) {
 }  // namespace
 
 void choose_kernels(std::string word) { chosen_word() = std::move(word); }
+
+void choose_adapter(const bench::Adapter& adapter) { adapter_in_use() = &adapter; }
+
+const bench::Adapter* chosen_adapter() { return adapter_in_use(); }
 
 bool Kernel::computes(DType dtype) const {
   return std::find(dtypes.begin(), dtypes.end(), dtype) != dtypes.end();

@@ -1,11 +1,16 @@
 #pragma once
-/// The kernels that a build offers for each operation, each made to run in turn.
+/// The kernels that a build offers for each operation, each made to run in turn; or somebody else's
+/// implementation in their place.
 
 #include <cstdint>
 #include <string>
 #include <vector>
 
 #include <tessera/problem.hpp>
+
+namespace tessera::bench {
+class Adapter;
+}
 
 namespace tessera::testing {
 
@@ -18,6 +23,8 @@ struct Kernel {
   bool runs = false;            ///< on this machine, for the plainest of problems
   std::string why_not{};        ///< the library's own words
   std::vector<DType> dtypes{};  ///< of what it computes; empty if it does not run
+  const bench::Adapter* adapter =
+      nullptr;  ///< is called instead of planning; what it computes it says call by call
 
   bool computes(DType dtype) const;
 };
@@ -25,6 +32,12 @@ const std::vector<Kernel>& kernels(Operation operation = Operation::forward);
 
 /// Leaves out kernels whose names do not hold `word`. Before the first call of kernels().
 void choose_kernels(std::string word);
+
+/// Puts an adapter in the place of our kernels: the only one, `forward.adapter.NAME`, of each
+/// operation that it has a function for. Before the first call of kernels(). It must live on.
+void choose_adapter(const bench::Adapter& adapter);
+/// Null: our own kernels run.
+const bench::Adapter* chosen_adapter();
 
 /// "forward"
 std::string to_string(Operation operation);

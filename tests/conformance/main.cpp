@@ -1,15 +1,24 @@
 // Registers a test a case, and prints at the end what ran and what did not. Beside GoogleTest's
 // flags:
 //
-//     --kernels=WORD   only kernels whose names hold the word
+//     --kernels=WORD       only kernels whose names hold the word
+//     --adapter=PATH.so    somebody else's implementation, behind <tessera/adapter.h>, in the place
+//                          of our kernels; or --adapter PATH.so
+//
+// Exit status: 0 all passed; 1 something failed, or an adapter computed nothing at all; 2 an
+// argument is wrong, or that file is no adapter.
 
 #include <cstdio>
+#include <exception>
+#include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
 
+#include "bench/adapter.hpp"
 #include "tests/conformance/covering.hpp"
 #include "tests/conformance/support.hpp"
 
@@ -36,14 +45,26 @@ std::string unique(const std::string& wanted, std::set<std::string>& taken) {
   return name;
 }
 
+// One in eight of those that can, once more with Accumulate::fp16.
+bool rounds_products(const Case& c, std::size_t index) {
+  return c.dtype == DType::fp16 && c.operation != Operation::backward && index % 8 == 1;
+}
+
 void register_covering_cases() {
   std::set<std::string> taken;
+  const auto add = [&](const Case& c) {
+    ::testing::RegisterTest("Covering", unique(name(c), taken).c_str(), nullptr, nullptr, __FILE__,
+                            __LINE__, [c]() -> CaseTest* { return new CaseTest(c); });
+  };
   const std::vector<Row> rows = covering_rows();
   for (std::size_t i = 0; i < rows.size(); ++i) {
     for (const Operation operation : {Operation::forward, Operation::backward, Operation::decode}) {
       const Case c = covering_case(rows[i], i, operation);
-      ::testing::RegisterTest("Covering", unique(name(c), taken).c_str(), nullptr, nullptr,
-                              __FILE__, __LINE__, [c]() -> CaseTest* { return new CaseTest(c); });
+      add(c);
+      if (!rounds_products(c, i)) continue;
+      Case rounded = c;
+      rounded.accumulate = Accumulate::fp16;
+      add(rounded);
     }
   }
 }
@@ -73,6 +94,28 @@ class SkipListener : public ::testing::EmptyTestEventListener {
   }
 };
 
+// Marks tests of which an adapter computed nothing: skipped, they do not pass for what ran.
+class AdapterListener : public ::testing::EmptyTestEventListener {
+  void OnTestStart(const ::testing::TestInfo&) override { runs_ = total(tally().runs); }
+  void OnTestEnd(const ::testing::TestInfo& test) override {
+    if (test.result()->Passed() && total(tally().runs) == runs_)
+      GTEST_SKIP() << "the adapter computes none of it";
+  }
+
+  std::int64_t runs_ = 0;
+};
+
+// What an adapter is not asked: what is about our plans and their promises, or about this program.
+constexpr const char* kNotForAdapters =
+    "AccumulateFp16.IsRefusedElsewhere:AnswerFile.*:Decode.AnsweredBitsDependOnTheShapeAlone:"
+    "Deterministic.*:Generator.*:Kernels.*:Plans.*:SideStream.*:Unsupported.*";
+
+void leave_out_what_is_not_for_adapters() {
+  std::string filter = ::testing::GTEST_FLAG(filter);
+  filter += filter.find('-') == std::string::npos ? '-' : ':';
+  ::testing::GTEST_FLAG(filter) = filter + kNotForAdapters;
+}
+
 class Summary : public ::testing::Environment {
  public:
   void TearDown() override {
@@ -87,6 +130,7 @@ class Summary : public ::testing::Environment {
       }
     }
     print_counts("Unsupported, as it should be", t.unsupported);
+    if (chosen_adapter() != nullptr) print_counts("skipped by the adapter", t.skipped);
     std::printf("tests not run here\n");
     for (const auto& [test, why] : t.left_out) std::printf("  %s: %s\n", test.c_str(), why.c_str());
     std::printf("largest error, as a share of what is allowed\n");
@@ -103,6 +147,11 @@ class Summary : public ::testing::Environment {
         kAnswerTolerance * kAnswerLimit);
     // A few may take longer than the limit; that must not become a habit.
     EXPECT_LE(t.expensive, kMostExpensiveCases) << "cases marked expensive";
+    if (const bench::Adapter* adapter = chosen_adapter()) {
+      EXPECT_GT(total(t.runs), 0) << "nothing ran: adapter " << adapter->name()
+                                  << " computes none of these cases";
+      record("skipped", total(t.skipped));
+    }
     record("cases", total(t.cases));
     for (const auto& [operation, count] : t.cases) record("cases." + operation, count);
     record("executions", total(t.runs));
@@ -121,21 +170,45 @@ class Summary : public ::testing::Environment {
   }
 };
 
+// The value of --NAME=VALUE or --NAME VALUE, at argument `i`, which moves to the last it takes.
+std::optional<std::string> value_of(std::string_view flag, const std::vector<std::string>& all,
+                                    std::size_t& i) {
+  if (all[i] == flag && i + 1 < all.size()) return all[++i];
+  if (!all[i].starts_with(flag) || !all[i].substr(flag.size()).starts_with('=')) return {};
+  return all[i].substr(flag.size() + 1);
+}
+
+int run_all(const std::vector<std::string>& arguments) {
+  std::optional<bench::Adapter> adapter;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    if (const auto word = value_of("--kernels", arguments, i)) {
+      choose_kernels(*word);
+    } else if (const auto path = value_of("--adapter", arguments, i)) {
+      adapter.emplace(*path);
+    } else {
+      std::fprintf(stderr, "conformance: unknown argument '%s'\n", arguments[i].c_str());
+      return 2;
+    }
+  }
+  ::testing::TestEventListeners& listeners = ::testing::UnitTest::GetInstance()->listeners();
+  if (adapter) {
+    choose_adapter(*adapter);
+    leave_out_what_is_not_for_adapters();
+    listeners.Append(new AdapterListener);
+  }
+  register_covering_cases();
+  ::testing::AddGlobalTestEnvironment(new Summary);
+  listeners.Append(new SkipListener);
+  return RUN_ALL_TESTS();
+}
+
 }  // namespace
 }  // namespace tessera::testing
 
-int main(int argc, char** argv) {
+int main(int argc, char** argv) try {
   ::testing::InitGoogleTest(&argc, argv);
-  for (const std::string& flag : std::vector<std::string>(argv + 1, argv + argc)) {
-    const std::string prefix = "--kernels=";
-    if (!flag.starts_with(prefix)) {
-      std::fprintf(stderr, "conformance: unknown argument '%s'\n", flag.c_str());
-      return 2;
-    }
-    tessera::testing::choose_kernels(flag.substr(prefix.size()));
-  }
-  tessera::testing::register_covering_cases();
-  ::testing::AddGlobalTestEnvironment(new tessera::testing::Summary);
-  ::testing::UnitTest::GetInstance()->listeners().Append(new tessera::testing::SkipListener);
-  return RUN_ALL_TESTS();
+  return tessera::testing::run_all(std::vector<std::string>(argv + 1, argv + argc));
+} catch (const std::exception& error) {
+  std::fprintf(stderr, "conformance: %s\n", error.what());
+  return 2;
 }

@@ -2,6 +2,7 @@
 /// The memory and the arguments of a case.
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -43,6 +44,8 @@ class Operands {
   /// Backward: computes out and lse with the library's forward, and uploads them. Rows from
   /// query_end on hold NaN then: no gradient may depend on them. Throws what forward throws.
   void fill_results();
+  /// The same with somebody else's forward, which is given its arguments.
+  void fill_results(const std::function<void(const Args&)>& forward);
   /// The same from the reference's, rounded, on the host alone.
   void set_results(const reference::Forward& ref) const;
 

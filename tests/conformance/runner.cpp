@@ -7,6 +7,8 @@
 #include <tessera/plan.hpp>
 #include <tessera/stream.hpp>
 
+#include "bench/adapter.hpp"
+
 namespace tessera::testing {
 namespace {
 
@@ -83,6 +85,63 @@ void record_verdict(const Kernel& kernel, const Case& c, const std::string& case
   }
 }
 
+// Counts what an adapter does not compute: not as passed, and not as a failure either.
+Execution skip(const Kernel& kernel, const std::string& why) {
+  ++tally().skipped[to_string(kernel.operation) + ", " + why];
+  return {Execution::Status::unsupported, kernel.name + ": Unsupported: " + why};
+}
+
+// As execute_on. An adapter may change its mind when it is called.
+Execution call_adapter(const Kernel& kernel, Operands& operands, const Stream& stream) {
+  const Args args = operands.args(Side::device);
+  const Support support = kernel.adapter->supports(kernel.operation, args, operands.options);
+  if (!support) return skip(kernel, support.reason);
+  operands.poison_outputs();
+  try {
+    kernel.adapter->call(kernel.operation, args, operands.options, stream);
+    stream.synchronize();
+  } catch (const Unsupported& error) {
+    return skip(kernel, error.what());
+  }
+  operands.download_outputs();
+  if (const std::string text = operands.damage(); !text.empty()) {
+    return {Execution::Status::failed, kernel.name + ": " + text};
+  }
+  return {};
+}
+
+std::vector<Kernel> kernels_of(const Case& c) {
+  // Of the covering cases, decode has its own.
+  const bool with_decode = !c.label.empty() || c.fill % 4 == 0;
+  return with_decode ? kernels_for(c.operation) : kernels(c.operation);
+}
+
+// Whether an adapter is alone and computes nothing of the case, which is counted then: nobody needs
+// the right answer.
+bool declined(const Case& c, Operands& operands) {
+  if (chosen_adapter() == nullptr) return false;
+  operands.keep = Keep::both;
+  const Args args = operands.args(Side::device);
+  std::vector<std::pair<Kernel, std::string>> answers;
+  for (const Kernel& kernel : kernels_of(c)) {
+    const Support support = kernel.adapter->supports(kernel.operation, args, operands.options);
+    if (support) return false;
+    answers.emplace_back(kernel, support.reason);
+  }
+  ++tally().cases[to_string(c.operation)];
+  for (const auto& [kernel, why] : answers) skip(kernel, why);
+  return true;
+}
+
+// Whether an adapter has no function for the case, which is counted then.
+bool lacking(const Case& c) {
+  if (chosen_adapter() == nullptr || !kernels_of(c).empty()) return false;
+  const std::string operation = to_string(c.operation);
+  ++tally().cases[operation];
+  ++tally().skipped[operation + ", which the adapter lacks"];
+  return true;
+}
+
 class CaseRun {
  public:
   CaseRun(const Case& c, Operands& operands)
@@ -94,15 +153,14 @@ class CaseRun {
     record_answer(name_, answer_);
     check_answer();
     operands_.upload();
-    // Of the covering cases, decode has its own.
-    const bool with_decode = !case_.label.empty() || case_.fill % 4 == 0;
-    for (const Kernel& kernel :
-         with_decode ? kernels_for(case_.operation) : kernels(case_.operation)) {
+    for (const Kernel& kernel : kernels_of(case_)) {
       if (!kernel.runs) {
         ++tally().not_run[kernel.name];
         continue;
       }
-      if (kernel.computes(case_.dtype)) {
+      if (kernel.adapter != nullptr) {
+        run_adapter(kernel);
+      } else if (kernel.computes(case_.dtype)) {
         run_on(kernel);
       } else {
         check_refused(kernel);
@@ -156,13 +214,51 @@ class CaseRun {
     if (operands_.result_bits() != bits) {
       fail(kernel.name + ": a second execution, with a workspace given, has other bits");
     }
-    const reference::Verdict verdict = judge(operands_, answer_);
-    record_verdict(kernel, case_, name_, verdict);
-    if (!verdict.pass) fail(kernel.name + ": " + verdict.text);
-    if (!judged_zeros_) check_zeros();
+    judge_results(kernel, answer_);
     if (case_.operation == Operation::backward && case_.keep != Keep::both) {
       check_recomputed(kernel);
     }
+  }
+
+  // Backward is given the reference's out and lse, rounded.
+  void run_adapter(const Kernel& kernel) {
+    operands_.keep = Keep::both;
+    const Execution done = execute_on(kernel, operands_);
+    if (done.status == Execution::Status::failed) return fail(done.text);
+    if (done.status == Execution::Status::done) judge_results(kernel, answer_);
+    if (case_.operation == Operation::backward && case_.keep != Keep::both) {
+      run_recomputing_adapter(kernel);
+    }
+  }
+
+  // What is not kept an adapter computes again, as its own forward rounds it: the right answer is
+  // that to its own out.
+  void run_recomputing_adapter(const Kernel& kernel) {
+    const std::vector<Kernel>& forward = kernels(Operation::forward);
+    if (forward.empty()) {
+      skip(kernel, "without a forward to judge by out and lse are given, always");
+      return;
+    }
+    bool computed = false;
+    try {
+      operands_.fill_results(
+          [&](const Args& args) { computed = call(forward.front(), args, operands_.options); });
+    } catch (const std::exception& error) {
+      return fail(forward.front().name + ": " + error.what());
+    }
+    if (!computed) return;
+    operands_.keep = case_.keep;
+    const Execution done = execute_on(kernel, operands_);
+    if (done.status == Execution::Status::failed) return fail("recomputing: " + done.text);
+    if (done.status == Execution::Status::done)
+      judge_results(kernel, answer_to_results(operands_, answer_));
+  }
+
+  void judge_results(const Kernel& kernel, const Answer& right) {
+    const reference::Verdict verdict = judge(operands_, right);
+    record_verdict(kernel, case_, name_, verdict);
+    if (!verdict.pass) fail(kernel.name + ": " + verdict.text);
+    if (!judged_zeros_) check_zeros();
   }
 
   // The lse of the kernel's own forward, whose scores are rounded as backward's are, and the
@@ -229,8 +325,9 @@ Tally& tally() {
 
 Execution execute_on(const Kernel& kernel, Operands& operands, Scratch scratch, Stream stream) {
   using Status = Execution::Status;
-  const OnlyKernel only(kernel.selector);
   try {
+    if (kernel.adapter != nullptr) return call_adapter(kernel, operands, stream);
+    const OnlyKernel only(kernel.selector);
     Args args = operands.args(Side::device);
     const Plan made = plan(describe(args, operands.options, kernel.operation));
     if (made.kernel() != kernel.name && !made.kernel().ends_with(".empty")) {
@@ -257,6 +354,23 @@ Execution execute_on(const Kernel& kernel, Operands& operands, Scratch scratch, 
   return {};
 }
 
+bool call(const Kernel& kernel, const Args& args, const Options& options) {
+  if (kernel.adapter == nullptr) {
+    const OnlyKernel only(kernel.selector);
+    execute(plan(describe(args, options, kernel.operation)), args);
+  } else {
+    const Support support = kernel.adapter->supports(kernel.operation, args, options);
+    if (!support) return skip(kernel, support.reason), false;
+    try {
+      kernel.adapter->call(kernel.operation, args, options);
+    } catch (const Unsupported& error) {
+      return skip(kernel, error.what()), false;
+    }
+  }
+  Stream().synchronize();
+  return true;
+}
+
 std::vector<Kernel> kernels_for(Operation operation) {
   std::vector<Kernel> all;
   const auto add = [&](Operation of) {
@@ -268,10 +382,12 @@ std::vector<Kernel> kernels_for(Operation operation) {
 }
 
 std::vector<std::string> run(const Case& c, Operands& operands) {
+  if (lacking(c) || declined(c, operands)) return {};
   return CaseRun(c, operands).run();
 }
 
 std::vector<std::string> run(const Case& c, const std::function<void(Operands&)>& edit) {
+  if (lacking(c)) return {};
   Operands operands(c);
   edit(operands);
   return run(c, operands);

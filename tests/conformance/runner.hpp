@@ -32,6 +32,8 @@ struct Tally {
       not_run{};  ///< cases that a kernel did not run, for the machine lacks it
   std::map<std::string, std::int64_t>
       unsupported{};  ///< answers Unsupported where that is right, by what was asked
+  std::map<std::string, std::int64_t>
+      skipped{};  ///< what an adapter does not compute, by its own words
   std::map<std::string, std::string> left_out{};  ///< tests that did not run here, and why
   std::map<std::string, double> worst{};  ///< largest error ÷ allowed error of a kernel and type
   std::map<std::string, std::string> worst_case{};
@@ -55,13 +57,19 @@ enum class Scratch : std::uint8_t { none, given };
 
 /// Plans the operands' problem for one kernel, of its operation, and executes it, on `stream`, on
 /// poisoned outputs, which are downloaded. Fails if memory around the outputs, or of a given
-/// workspace's surroundings, was written, or another kernel was planned.
+/// workspace's surroundings, was written, or another kernel was planned. An adapter is called
+/// instead, without a workspace; what it answers Unsupported to is counted as skipped.
 Execution execute_on(const Kernel& kernel, Operands& operands, Scratch scratch = Scratch::none,
                      Stream stream = {});
 
+/// The same without a look at memory: executes on the arguments as they are, and waits. False: an
+/// adapter answered Unsupported. Throws what else went wrong.
+bool call(const Kernel& kernel, const Args& args, const Options& options);
+
 /// Runs a case on every kernel of its operation, one of forward on those of decode, too; twice, the
-/// second time with a workspace of ours: both must give the same bits and pass the judge. Returns
-/// what is wrong, a text each; empty: all is well.
+/// second time with a workspace of ours: both must give the same bits and pass the judge. An
+/// adapter runs once, with those of out and lse that the case keeps. Returns what is wrong, a text
+/// each; empty: all is well.
 std::vector<std::string> run(const Case& c, Operands& operands);
 
 /// The same with operands as the case describes them, after `edit` has changed some.

@@ -173,6 +173,29 @@ TEST(Values, RowsThatSeeNothingAreZeroWhateverTheValues) {
   }
 }
 
+TEST(Values, RowsBeforeTheFirstKeyAreZeroWhateverTheValues) {
+  constexpr std::int64_t kUnseeing = 65 - 33;
+  for (const DType dtype : kTypes) {
+    for (const double number : {kNan, kInfinity}) {
+      const Case c{.label = "before_the_first_key",
+                   .dtype = dtype,
+                   .head_q = 2,
+                   .head_k = 1,
+                   .seq_q = 65,
+                   .seq_k = 33,
+                   .dim = 40,
+                   .dim_v = 40,
+                   .mask = Mask::causal(Alignment::BottomRight)};
+      Operands o(c);
+      spoil_values(o, number);
+      on_each_kernel(o, [&](const Kernel& kernel) {
+        const std::string what = name(c) + ": " + kernel.name;
+        for (std::int64_t row = 0; row < kUnseeing; ++row) expect_zeros_of_row(o, row, what);
+      });
+    }
+  }
+}
+
 TEST(Values, AllDroppedIsZeroWhateverTheValues) {
   for (const DType dtype : kTypes) {
     for (const double number : {kNan, kInfinity}) {

@@ -150,6 +150,8 @@ Case draw_case(std::uint64_t seed, std::int64_t index) {
   c.lse = random.chance(0.8);
   c.exact_end = random.chance(0.5);
   c.fill = random.next();
+  if (c.dtype == DType::fp16 && c.operation != Operation::backward && random.chance(0.25))
+    c.accumulate = Accumulate::fp16;
   return c.operation == Operation::backward ? backward_of(c) : c;
 }
 
