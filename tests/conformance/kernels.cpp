@@ -63,6 +63,7 @@ std::vector<Kernel> find_kernels(Operation operation) {
 }  // namespace
 
 void choose_kernels(std::string word) { chosen_word() = std::move(word); }
+bool all_kernels() { return chosen_word().empty(); }
 
 bool Kernel::computes(DType dtype) const {
   return std::find(dtypes.begin(), dtypes.end(), dtype) != dtypes.end();

@@ -25,6 +25,7 @@ const std::vector<Kernel>& kernels(Operation operation = Operation::forward);
 
 /// Leaves out kernels whose names do not hold `word`. Before the first call of kernels().
 void choose_kernels(std::string word);
+bool all_kernels();  ///< none is left out
 
 /// "forward"
 std::string to_string(Operation operation);
