@@ -19,7 +19,9 @@ class Interface(unittest.TestCase):
     def setUp(self) -> None:
         self.library = tessera.Library(self.path)
         numbers = random.Random(1)
-        self.rows = [[[numbers.gauss(0, 1) for _ in range(DIM)] for _ in range(ROWS)] for _ in "qkv"]
+        self.rows = [
+            [[numbers.gauss(0, 1) for _ in range(DIM)] for _ in range(ROWS)] for _ in "qkv"
+        ]
         self.memory = [(ctypes.c_float * (ROWS * DIM))(*sum(rows, [])) for rows in self.rows]
         self.out = (ctypes.c_float * (ROWS * DIM))()
 
@@ -37,10 +39,14 @@ class Interface(unittest.TestCase):
         plan.execute()
         q, k, v = self.rows
         for i in range(ROWS):
-            scores = [math.fsum(map(float.__mul__, q[i], k[j])) / math.sqrt(DIM) for j in range(i + 1)]
+            scores = [
+                math.fsum(map(float.__mul__, q[i], k[j])) / math.sqrt(DIM) for j in range(i + 1)
+            ]
             weights = [math.exp(score) for score in scores]
             for d in range(DIM):
-                expected = math.fsum(w * v[j][d] for j, w in enumerate(weights)) / math.fsum(weights)
+                expected = math.fsum(w * v[j][d] for j, w in enumerate(weights)) / math.fsum(
+                    weights
+                )
                 self.assertAlmostEqual(self.out[i * DIM + d], expected, places=5)
 
     def test_an_error_has_the_librarys_text(self) -> None:

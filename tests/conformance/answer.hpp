@@ -11,6 +11,13 @@
 
 namespace tessera::testing {
 
+/// A cross-compiled build, where computing takes some ten times as long as elsewhere.
+#if defined(TESSERA_EMULATED_PROCESSOR)
+inline constexpr bool kEmulatedProcessor = true;
+#else
+inline constexpr bool kEmulatedProcessor = false;
+#endif
+
 struct Answer {
   reference::Forward
       ref{};  ///< of backward: what it is given as out and lse, before they are rounded

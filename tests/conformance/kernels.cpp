@@ -80,6 +80,7 @@ std::vector<Kernel> find_kernels(Operation operation) {
 }  // namespace
 
 void choose_kernels(std::string word) { chosen_word() = std::move(word); }
+bool all_kernels() { return chosen_word().empty(); }
 
 void choose_adapter(const bench::Adapter& adapter) { adapter_in_use() = &adapter; }
 

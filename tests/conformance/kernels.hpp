@@ -32,6 +32,7 @@ const std::vector<Kernel>& kernels(Operation operation = Operation::forward);
 
 /// Leaves out kernels whose names do not hold `word`. Before the first call of kernels().
 void choose_kernels(std::string word);
+bool all_kernels();  ///< none is left out
 
 /// Puts an adapter in the place of our kernels: the only one, `forward.adapter.NAME`, of each
 /// operation that it has a function for. Before the first call of kernels(). It must live on.

@@ -49,8 +49,16 @@ def main():
         text = path.read_text(encoding="utf-8")
         for source in of_page(text) if path.suffix == ".md" else of_header(text):
             count += 1
-            command = [args.compiler, "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra",
-                       "-Wno-unused-parameter", "-x", "c++"]
+            command = [
+                args.compiler,
+                "-std=c++20",
+                "-fsyntax-only",
+                "-Wall",
+                "-Wextra",
+                "-Wno-unused-parameter",
+                "-x",
+                "c++",
+            ]
             command += [flag for folder in args.include for flag in ("-I", folder)] + ["-"]
             result = subprocess.run(command, input=source, text=True, capture_output=True)
             if result.returncode or result.stderr:

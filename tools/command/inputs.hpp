@@ -2,6 +2,7 @@
 /// From files to a call: tensors in host memory, and the arguments and options that they and the
 /// flags pose.
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -16,6 +17,18 @@
 #include "tools/io/array.hpp"
 
 namespace tessera::tools {
+
+/// Tensors that a file may have beside q, k and v.
+inline constexpr std::array kOptionalTensors{
+    "bias",    "mask",      "alibi_slopes", "sinks",        "key_begin",
+    "key_end", "query_end", "cu_seqlens",   "cu_seqlens_q", "cu_seqlens_k"};
+
+inline bool has_batch(Layout layout) noexcept {
+  return layout == Layout::bshd || layout == Layout::bhsd;
+}
+inline bool heads_first(Layout layout) noexcept {
+  return layout == Layout::bhsd || layout == Layout::hsd;
+}
 
 /// An attention problem with its data, all in host memory. Movable; the pointers in `args` stay
 /// valid.

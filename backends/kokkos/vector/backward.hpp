@@ -105,15 +105,17 @@ TESSERA_FN void multiply_rows(float* to, Index columns, const GradientRows* pane
   }
 }
 
-// Register tiles of these products: kTallRows keys x kWide vectors of columns fill the register
-// file.
-inline constexpr int kWide = kWidth == 16 ? 4 : 3;
+// Register tiles of these products, as much as the register file has room for: kTallRows keys x
+// kWide vectors of columns, kRestRows keys where there are fewer columns. (An operand that is
+// broadcast from memory, as AVX-512 does it, takes no register.)
+inline constexpr int kWide = kRegisters == 32 ? 4 : 3;
 inline constexpr int kTallRows = kWidth == 16 ? 6 : 4;
+inline constexpr int kRestRows = kWidth == 16 ? 8 : 4;
 
 template <int kV, bool kValue>
 TESSERA_FN void multiply_columns(float* to, Index columns, const GradientRows* panels, Index count,
                                  Index from, Index to_key, Index at) {
-  constexpr int kRows = kV == kWide ? kTallRows : kGroup;
+  constexpr int kRows = kV == kWide ? kTallRows : kRestRows;
   Index key = from;
   for (; key + kRows <= to_key; key += kRows)
     multiply_rows<kRows, kV, kValue>(to + key * columns + at, columns, panels, count, key, at);

@@ -17,7 +17,7 @@
 namespace tessera::kokkos::vector::TESSERA_VECTOR_ISA {
 
 // Register tiles: rows x keys of scores, rows x vectors of outputs.
-inline constexpr int kDecodeRows = kWidth == 16 ? 4 : 2;
+inline constexpr int kDecodeRows = kRegisters == 32 ? 4 : 2;
 inline constexpr int kDecodeKeys = 4;
 inline constexpr int kDecodeVectors = 2;
 inline constexpr Index kAheadKeys = 16;  // keys between a row's use and its prefetch
@@ -33,8 +33,6 @@ TESSERA_FN Float load_part(const T* p, Index left) {
   }
   return load_wide(p);
 }
-
-using Float4 = float __attribute__((vector_size(16)));
 
 // Sums of every fourth lane.
 TESSERA_FN Float4 fold(Float v) {

@@ -8,6 +8,8 @@
 
 #if defined(__AVX2__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 #include "backends/kokkos/element.hpp"
@@ -19,12 +21,18 @@ namespace tessera::kokkos::vector::TESSERA_VECTOR_ISA {
 using kernel::Index;
 
 inline constexpr int kWidth = TESSERA_VECTOR_WIDTH;
+#if defined(__AVX512F__) || defined(__aarch64__)
+inline constexpr int kRegisters = 32;  // of vectors: register tiles are cut to fill them
+#else
+inline constexpr int kRegisters = 16;
+#endif
 inline constexpr int kVectors = 3;                // vectors of query rows
 inline constexpr int kPanel = kVectors * kWidth;  // query rows of a full panel
 
 using Float = float __attribute__((vector_size(4 * kWidth)));
 using Int = std::int32_t __attribute__((vector_size(4 * kWidth)));
 using Bits = std::uint32_t __attribute__((vector_size(4 * kWidth)));
+using Float4 = float __attribute__((vector_size(16)));
 using Float8 = float __attribute__((vector_size(32)));
 using Bits8 = std::uint32_t __attribute__((vector_size(32)));
 using Half8 = std::uint16_t __attribute__((vector_size(16)));
@@ -117,6 +125,10 @@ TESSERA_FN Float8 load8(const Bf16* p) {
 TESSERA_FN Float8 load8(const Fp16* p) {
 #if defined(__F16C__)
   return _mm256_cvtph_ps(load_as<__m128i>(p));
+#elif defined(__aarch64__)
+  const Float4 low = Float4(vcvt_f32_f16(load_as<float16x4_t>(p)));
+  const Float4 high = Float4(vcvt_f32_f16(load_as<float16x4_t>(p + 4)));
+  return Float8(__builtin_shufflevector(low, high, 0, 1, 2, 3, 4, 5, 6, 7));
 #else
   Float8 v{};
   for (int i = 0; i < 8; ++i) v[i] = p[i].load();
@@ -133,6 +145,8 @@ TESSERA_FN Float round_to_fp16(Float v) {
   return _mm512_cvtph_ps(_mm512_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 #elif defined(__F16C__)
   return _mm256_cvtph_ps(_mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+#elif defined(__aarch64__)
+  return Float(vcvt_f32_f16(vcvt_f16_f32(float32x4_t(v))));
 #else
   for (int i = 0; i < kWidth; ++i) v[i] = kernel::fp16_to_float(kernel::float_to_fp16(v[i]));
   return v;
@@ -150,6 +164,8 @@ TESSERA_FN Float load_wide(const Fp16* p) {
   return _mm512_cvtph_ps(load_as<__m256i>(p));
 #elif defined(__F16C__)
   return _mm256_cvtph_ps(load_as<__m128i>(p));
+#elif defined(__aarch64__)
+  return Float(vcvt_f32_f16(load_as<float16x4_t>(p)));
 #else
   Float v{};
   for (int i = 0; i < kWidth; ++i) v[i] = kernel::fp16_to_float(p[i].bits);
@@ -173,6 +189,9 @@ TESSERA_FN void store8(Bf16* p, Float8 v) {
 TESSERA_FN void store8(Fp16* p, Float8 v) {
 #if defined(__F16C__)
   store_as(p, _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+#elif defined(__aarch64__)
+  store_as(p, vcvt_f16_f32(float32x4_t(__builtin_shufflevector(v, v, 0, 1, 2, 3))));
+  store_as(p + 4, vcvt_f16_f32(float32x4_t(__builtin_shufflevector(v, v, 4, 5, 6, 7))));
 #else
   for (int i = 0; i < 8; ++i) p[i].store(v[i]);
 #endif

@@ -60,7 +60,6 @@ TESSERA_FN void store_lanes(float* p, Float8 v, Index left) {
   if (kWidth >= 8 || left >= 8) {
     store_as(p, v);
   } else {
-    using Float4 = float __attribute__((vector_size(16)));
     store_as(p, Float4(__builtin_shufflevector(v, v, 0, 1, 2, 3)));
   }
 }
@@ -110,7 +109,6 @@ TESSERA_FN void pack_keys(const Rows<T>& source, Index from, Index to, Index col
         TESSERA_UNROLL
         for (int i = 0; i < 8; ++i) store_as(block + key * columns + (column + i) * 8, tile[i]);
       } else {
-        using Float4 = float __attribute__((vector_size(16)));
         TESSERA_UNROLL
         for (int i = 0; i < 8; ++i) {
           store_as(block + key * columns + (column + i) * 4,
@@ -128,7 +126,6 @@ TESSERA_FN void store_groups(float* block, Index stride, Float8 v) {
   if constexpr (kGroup == 8) {
     store_as(block, v);
   } else {
-    using Float4 = float __attribute__((vector_size(16)));
     store_as(block, Float4(__builtin_shufflevector(v, v, 0, 1, 2, 3)));
     store_as(block + stride, Float4(__builtin_shufflevector(v, v, 4, 5, 6, 7)));
   }

@@ -10,7 +10,6 @@ namespace tessera::kokkos::vector::TESSERA_VECTOR_ISA {
 TESSERA_FN Float8 load_words(const Bf16* p, Index left) {
   if (left >= 16) return load_as<Float8>(p);
   if (left < 8) return Float8{};
-  using Float4 = float __attribute__((vector_size(16)));
   const Float4 low = load_as<Float4>(p);
   return __builtin_shufflevector(low, Float4{}, 0, 1, 2, 3, 4, 5, 6, 7);
 }

@@ -31,7 +31,7 @@ inline constexpr Index kStep = 32;
 inline constexpr bool kTiles = true;  // tiles of sums lie in memory: multiply_tiles()
 #else
 // kGroup x kVectors accumulators, kVectors operands and a broadcast one fit the register file.
-inline constexpr int kGroup = kWidth == 16 ? 8 : 4;
+inline constexpr int kGroup = kRegisters == 32 ? 8 : 4;
 inline constexpr Index kStep = kPair;
 inline constexpr bool kTiles = false;  // in registers: multiply()
 #endif
@@ -156,12 +156,29 @@ TESSERA_FN void multiply(Float (&sum)[kGroup][kV], const float* a, const float* 
     Float operand[kV];
     TESSERA_UNROLL
     for (int v = 0; v < kV; ++v) operand[v] = load(b + k * kStride + v * kWidth);
+#if defined(__aarch64__)
+    // NEON multiplies by an element of a register; GCC would load every element into one of its
+    // own.
+    TESSERA_UNROLL
+    for (int first = 0; first < kGroup; first += 4) {
+      Float four = load(a + k * kGroup + first);
+      __asm__("" : "+w"(four));
+      TESSERA_UNROLL
+      for (int r = 0; r < 4; ++r) {
+        TESSERA_UNROLL
+        for (int v = 0; v < kV; ++v) {
+          sum[first + r][v] = dot(sum[first + r][v], broadcast(four[r]), operand[v]);
+        }
+      }
+    }
+#else
     TESSERA_UNROLL
     for (int r = 0; r < kGroup; ++r) {
       const Float scalar = broadcast(a[k * kGroup + r]);
       TESSERA_UNROLL
       for (int v = 0; v < kV; ++v) sum[r][v] = dot(sum[r][v], scalar, operand[v]);
     }
+#endif
   }
 }
 

@@ -163,7 +163,8 @@ typedef struct tessera_args {
                              computes it again */
 
   /* Backward alone. */
-  tessera_tensor dout;  /**< gradient of a loss with respect to out, like out; any strides, the last 1 or 0 */
+  tessera_tensor dout;  /**< gradient of a loss with respect to out, like out; any strides, the
+                             last 1 or 0 */
   tessera_tensor dlse;  /**< optional: with respect to lse, like lse; any strides */
   tessera_tensor dq;    /**< written, like query */
   tessera_tensor dk;    /**< written, like key; the query heads of a group are summed in fp32 */
