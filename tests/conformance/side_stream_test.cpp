@@ -6,6 +6,8 @@
 #include <memory>
 #include <vector>
 
+#include <tessera/info.hpp>
+
 #include "tests/conformance/covering.hpp"
 #include "tests/conformance/side_stream.hpp"
 #include "tests/conformance/support.hpp"
@@ -16,6 +18,7 @@ namespace {
 constexpr std::size_t kEvery = 7;  // of each operation, others
 
 TEST(SideStream, ComputesWhatTheDefaultStreamDoes) {
+  if (build_info().toolkit == "without Kokkos") GTEST_SKIP() << "there is but the default stream";
   const std::vector<Row> rows = covering_rows();
   std::unique_ptr<SideStream> side;
   for (std::size_t i = 0; i < rows.size(); ++i) {
