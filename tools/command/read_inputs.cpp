@@ -67,7 +67,7 @@ class Reader {
     const io::SafetensorsFile file = open_safetensors();
     const auto wanted = [&](const std::string& name) {
       return name == "q" || name == "k" || name == "v" ||
-             std::ranges::find(kOptionalTensors, name) != kOptional.end();
+             std::ranges::find(kOptionalTensors, name) != kOptionalTensors.end();
     };
     for (const char* name : {"q", "k", "v"}) {
       if (!file.contains(name))
