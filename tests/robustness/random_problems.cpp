@@ -160,6 +160,7 @@ Case draw_case(std::uint64_t seed, std::int64_t index) {
   Case c;
   constexpr DType kTypes[] = {DType::fp32, DType::fp16, DType::bf16};
   c.label = "random";
+  c.expensive = true;  // cost() bounds it; the reference's time, on a busy machine, says nothing
   c.dtype = random.pick(kTypes);
   const std::int64_t largest = std::min<std::int64_t>(largest_head_dim(), 256);
   c.dim = 8 * random.between(1, largest / 8);
@@ -187,7 +188,6 @@ Case draw_case(std::uint64_t seed, std::int64_t index) {
   c.lse = random.chance(0.8);
   c.exact_end = random.chance(0.5);
   c.fill = random.next();
-  c.expensive = true;  // cost() bounds it; the reference's time, on a busy machine, says nothing
   return c.operation == Operation::backward ? backward_of(c) : c;
 }
 
