@@ -15,8 +15,9 @@ namespace kokkos {
 namespace {
 
 // The value of the first of `keys` in a file of lines "key : value"; empty if there is none.
-std::string read_value(const char* path, std::initializer_list<std::string_view> keys) {
+std::string read_value(const char* path, std::initializer_list<std::string_view> keys) try {
   std::ifstream file(path);
+  file.exceptions(std::ios::badbit);  // for want of memory, a line would be cut and nobody told
   for (std::string line; std::getline(file, line);) {
     const std::size_t colon = line.find(':');
     if (colon == std::string::npos) continue;
@@ -26,6 +27,8 @@ std::string read_value(const char* path, std::initializer_list<std::string_view>
     const std::size_t value = line.find_first_not_of(" \t", colon + 1);
     if (value != std::string::npos) return line.substr(value);
   }
+  return {};
+} catch (const std::ios::failure&) {
   return {};
 }
 

@@ -82,7 +82,7 @@ void begin_launch(const Stream& stream) {
         "this process is a fork of the one in which Kokkos was initialised, and has none of its "
         "threads: start workers anew (spawn), or call Tessera in them first");
   }
-  instance(stream).fence("tessera: earlier work on the stream");
+  instance(stream).fence(Label("tessera before"));
 }
 
 bool inside_parallel_region() noexcept {
@@ -105,7 +105,7 @@ void fence(const Stream& stream) {
   ensure_initialized();
   const std::lock_guard lock(launching);
   try {
-    instance(stream).fence("tessera: synchronize");
+    instance(stream).fence(Label("tessera wait"));
   } catch (const std::exception& error) {
     fail("synchronising failed, possibly for an earlier launch", error);
   }
@@ -175,8 +175,8 @@ void run_tasks(Index tasks, const Stream& stream,
     work(0);
     return;
   }
-  Kokkos::parallel_for("tessera::run_tasks", Policy(space, 0, workers).set_chunk_size(1), work);
-  space.fence("tessera::run_tasks");
+  Kokkos::parallel_for(Label("tessera tasks"), Policy(space, 0, workers).set_chunk_size(1), work);
+  space.fence(Label("tessera tasks"));
 }
 
 }  // namespace tessera::kokkos

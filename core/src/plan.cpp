@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <exception>
+#include <new>
 
 #include "core/src/environment.hpp"
 #include "core/src/event.hpp"
@@ -78,6 +80,14 @@ Plan make_plan(const Problem& problem) {
   return PlanAccess::make(std::move(impl));
 }
 
+Support refusal(Support::Status status, const std::exception& error) {
+  try {
+    return {status, error.what()};
+  } catch (const std::bad_alloc&) {
+    return {status, "out of memory"};  // short enough for a string to take none
+  }
+}
+
 }  // namespace
 
 Plan::Plan(std::shared_ptr<const Impl> impl) noexcept : impl_(std::move(impl)) {}
@@ -116,9 +126,9 @@ Support supports(const Problem& problem) {
     make_plan(problem);
     return {};
   } catch (const InvalidArgument& error) {
-    return {Support::Status::InvalidArgument, error.what()};
+    return refusal(Support::Status::InvalidArgument, error);
   } catch (const std::exception& error) {
-    return {Support::Status::Unsupported, error.what()};
+    return refusal(Support::Status::Unsupported, error);
   }
 }
 

@@ -266,5 +266,33 @@ TEST_F(Large, CausalRowsBeyond65536) {
   });
 }
 
+TEST_F(Large, MoreThan2To31Keys) {
+  // All but the last twelve are padding. key_begin is an int32: they lie on both sides of 2^31.
+  constexpr std::int64_t kSeq = (std::int64_t{1} << 31) + 8;
+  constexpr std::int32_t kFirst = 0x7ffffffc;
+  const Extents query{.batch = 1, .head = 2, .seq = 3, .dim = 8};
+  const Extents key{.batch = 1, .head = 1, .seq = kSeq, .dim = 8};
+  const Strides stride{.batch = 8 * kSeq, .head = 8 * kSeq, .seq = 8};
+  LargeCall call(DType::bf16, query, query, bhsd_strides(query), bhsd_strides(query));
+  const auto bytes = static_cast<std::size_t>(8 * kSeq * size_of(DType::bf16));
+  const LazyMemory keys(bytes), values(bytes);
+  if (!call.ready() || !keys.mapped() || !values.mapped()) {
+    GTEST_SKIP() << "the system gives no address space";
+  }
+  const Tensor k{keys.data(), DType::bf16, key, stride}, v{values.data(), DType::bf16, key, stride};
+  reference::fill_gaussian(rows_of(k, kFirst, kSeq - kFirst), 5);
+  reference::fill_gaussian(rows_of(v, kFirst, kSeq - kFirst), 6);
+  call.args().key = k;
+  call.args().value = v;
+  call.args().key_begin = {&kFirst, DType::int32, 1};
+  call.on_kernels({}, [&](const Kernel& kernel) {
+    Args args = call.args();
+    args.key = rows_of(args.key, kFirst, kSeq - kFirst);
+    args.value = rows_of(args.value, kFirst, kSeq - kFirst);
+    args.key_begin = {};
+    expect_rows_right(args, {}, kernel, 0);
+  });
+}
+
 }  // namespace
 }  // namespace tessera::testing

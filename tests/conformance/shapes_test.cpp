@@ -218,6 +218,8 @@ TEST(Shapes, GradientOfASum) {
 TEST(Shapes, Empty) {
   for (const DType dtype : kTypes) {
     expect_passes({.label = "batch_0", .dtype = dtype, .batch = 0});
+    expect_passes({.label = "no_heads", .dtype = dtype, .head_q = 0, .head_k = 0});
+    expect_passes({.label = "no_segments", .dtype = dtype, .packed = true});
     expect_passes({.label = "no_queries", .dtype = dtype, .seq_q = 0});
     expect_passes({.label = "no_keys", .dtype = dtype, .batch = 2, .seq_q = 65, .seq_k = 0});
     expect_passes({.label = "nothing",

@@ -34,11 +34,10 @@ void recompute(const Problem& problem, ForwardArguments& a, const Workspace& at,
 
 // Kernels of gradients, which all have scratch memory of the same shape.
 template <class Kernel, class Make>
-void run_gradient(const char* name, const Space& space, const ForwardArguments& a, Index tasks,
+void run_gradient(Label name, const Space& space, const ForwardArguments& a, Index tasks,
                   const Make& make) {
   const GradientScratch scratch = GradientScratch::of(a.dim, a.dim_v, Kernel::sums(a.dim, a.dim_v));
-  run_teams(space, std::string("tessera::backward.generic: ") + name, tasks,
-            scratch.bytes() + kAlign, kThreads, make);
+  run_teams(space, name, tasks, scratch.bytes() + kAlign, kThreads, make);
 }
 
 template <class Element>
@@ -48,16 +47,16 @@ void run(const Space& space, const Gradients& g, const Index* row_prefix, const 
   using Bias = BiasGradient<Element, kWidth>;
   const ForwardArguments& a = g.arguments.forward;
   using Rows = RowStatistics<Element>;
-  run_teams(space, "tessera::backward.generic: rows", Rows::tasks(a), Rows::bytes(a.dim_v) + kAlign,
-            kThreads, [&](Index first, int level) { return Rows(g, first, level); });
+  run_teams(space, "tessera rows", Rows::tasks(a), Rows::bytes(a.dim_v) + kAlign, kThreads,
+            [&](Index first, int level) { return Rows(g, first, level); });
   const kernel::WorkOrder rows = kernel::work_order(a, kRows, row_prefix);
-  run_gradient<Query>("dq", space, a, most_tasks(rows, a.total_q, kRows),
+  run_gradient<Query>("tessera dq", space, a, most_tasks(rows, a.total_q, kRows),
                       [&](Index first, int level) { return Query(g, rows, first, level); });
   const kernel::WorkOrder keys = kernel::key_work_order(a, kKeys, key_prefix);
-  run_gradient<Key>("dk, dv", space, a, most_tasks(keys, a.total_k, kKeys),
+  run_gradient<Key>("tessera dk, dv", space, a, most_tasks(keys, a.total_k, kKeys),
                     [&](Index first, int level) { return Key(g, keys, first, level); });
   if (g.arguments.dbias.data == nullptr) return;
-  run_gradient<Bias>("dbias", space, a, Bias::tasks(g.arguments),
+  run_gradient<Bias>("tessera dbias", space, a, Bias::tasks(g.arguments),
                      [&](Index first, int level) { return Bias(g, first, level); });
 }
 
@@ -89,10 +88,10 @@ void run_on(const Problem& problem, const Space& space, BackwardArguments b, voi
       b, {reinterpret_cast<float*>(memory + at.lse), reinterpret_cast<float*>(memory + at.delta)}};
   run(problem.query.dtype, space, g, row_prefix, key_prefix);
   if (b.dsink != nullptr) {
-    run_teams(space, "tessera::backward.generic: dsink", a.head_q, 0, 1,
+    run_teams(space, "tessera dsink", a.head_q, 0, 1,
               [&](Index first, int) { return SinkGradient(g, first); });
   }
-  if (kHostSpace || own) space.fence("tessera::backward.generic");  // an error can be told here
+  if (kHostSpace || own) space.fence(Label("tessera tasks"));  // an error can be told here
 }
 
 }  // namespace

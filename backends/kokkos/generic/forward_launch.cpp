@@ -16,15 +16,14 @@ using kernel::ForwardArguments;
 using kernel::WorkOrder;
 
 template <class Element>
-void run(const std::string& name, const Space& space, const ForwardArguments& a,
-         const WorkOrder& order) {
+void run(Label name, const Space& space, const ForwardArguments& a, const WorkOrder& order) {
   run_teams(space, name, most_tasks(order, a.total_q, kRows),
             Scratch::of(a.dim, a.dim_v).bytes() + kAlign, kThreads, [&](Index first, int level) {
               return ForwardKernel<Element, kWidth>(a, order, first, level);
             });
 }
 
-void run(DType type, const std::string& name, const Space& space, const ForwardArguments& a,
+void run(DType type, Label name, const Space& space, const ForwardArguments& a,
          const Index* prefix) {
   const WorkOrder order = kernel::work_order(a, kRows, prefix);
   switch (type) {
@@ -37,7 +36,7 @@ void run(DType type, const std::string& name, const Space& space, const ForwardA
   }
 }
 
-void run_on(DType type, const std::string& name, const Space& space, const ForwardArguments& a,
+void run_on(DType type, Label name, const Space& space, const ForwardArguments& a,
             Index* workspace) {
   std::optional<DeviceMemory> own;
   Index* prefix = nullptr;
@@ -52,12 +51,18 @@ void run_on(DType type, const std::string& name, const Space& space, const Forwa
   if (kHostSpace || own) space.fence(name);  // here an error can still be told
 }
 
+// Backward computes out again.
+Label label(std::string_view kernel) {
+  if (kernel == kForward) return "tessera forward";
+  return kernel == kDecode ? Label("tessera decode") : Label("tessera out");
+}
+
 }  // namespace
 
 void launch_forward(std::string_view kernel, const Problem& problem,
                     const ForwardArguments& arguments, void* workspace, const Stream& stream) {
   try {
-    run_on(problem.query.dtype, "tessera::" + std::string(kernel), instance(stream), arguments,
+    run_on(problem.query.dtype, label(kernel), instance(stream), arguments,
            static_cast<Index*>(workspace));
   } catch (const Error&) {
     throw;

@@ -25,8 +25,8 @@ inline constexpr Index kMostTeams = Index{1} << 30;
 // One team a task, with `bytes` of scratch memory: make(first, level) gives the kernel of the tasks
 // from `first` on.
 template <class Make>
-void run_teams(const Space& space, const std::string& name, Index tasks, std::size_t bytes,
-               int threads, const Make& make) {
+void run_teams(const Space& space, Label name, Index tasks, std::size_t bytes, int threads,
+               const Make& make) {
   const int level = bytes <= static_cast<std::size_t>(Policy::scratch_size_max(0)) ? 0 : 1;
   for (Index first = 0; first < tasks; first += kMostTeams) {
     const int teams = static_cast<int>(std::min(tasks - first, kMostTeams));
@@ -41,13 +41,13 @@ class DeviceMemory {
  public:
   DeviceMemory(const Space& space, std::size_t bytes)
       : space_(space),
-        data_(
-            Kokkos::kokkos_malloc<Memory>("tessera: workspace", std::max<std::size_t>(bytes, 1))) {}
+        data_(Kokkos::kokkos_malloc<Memory>(Label("tessera memory"),
+                                            std::max<std::size_t>(bytes, 1))) {}
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
   ~DeviceMemory() {
     try {
-      space_.fence("tessera: workspace");
+      space_.fence(Label("tessera memory"));
       Kokkos::kokkos_free<Memory>(data_);
     } catch (const std::exception&) {  // on the way out with an error that has been told
     }
@@ -75,10 +75,10 @@ struct BuildPrefix {
 
 inline void build_prefix(const Space& space, const BuildPrefix& build) {
   if (kHostSpace) {
-    space.fence("tessera: earlier work on the stream");
+    space.fence(Label("tessera before"));
     build(0);
   } else {
-    Kokkos::parallel_for("tessera::build_block_prefix",
+    Kokkos::parallel_for(Label("tessera prefix"),
                          Kokkos::RangePolicy<Space, Kokkos::IndexType<int>>(space, 0, 1), build);
   }
 }

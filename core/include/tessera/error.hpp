@@ -1,6 +1,7 @@
 #pragma once
 /// The three ways in which a call can fail. When a call throws while it validates, nothing has been
-/// written.
+/// written. Where the host has no memory left, std::bad_alloc passes through, and nothing has been
+/// written either.
 
 #include <stdexcept>
 #include <string>
