@@ -31,10 +31,10 @@ function(tessera_add_program)
   target_link_libraries(${arg_NAME} PRIVATE ${arg_LINK} ${library} tessera_private tessera_warnings)
 endfunction()
 
-# What a test runs with. Pinned threads would share a core with another test's; the sanitizers end a test at the first
+# What a test runs with. Pinned threads would share a core with another test's, and waiting ones take it; the sanitizers end a test at the first
 # finding. The OpenMP runtime is not instrumented: with one thread, ThreadSanitizer sees our locks and nothing of it, and
 # clang's runtime needs no tool that tells it more.
-set(TESSERA_TEST_ENVIRONMENT "OMP_PROC_BIND=false" "UBSAN_OPTIONS=print_stacktrace=1")
+set(TESSERA_TEST_ENVIRONMENT "OMP_PROC_BIND=false" "OMP_WAIT_POLICY=passive" "UBSAN_OPTIONS=print_stacktrace=1")
 if(TESSERA_SANITIZE MATCHES "thread")
   list(APPEND TESSERA_TEST_ENVIRONMENT "OMP_NUM_THREADS=1" "OMP_TOOL=disabled" "TSAN_OPTIONS=halt_on_error=1")
 endif()
