@@ -31,8 +31,8 @@ function(tessera_add_program)
   target_link_libraries(${arg_NAME} PRIVATE ${arg_LINK} ${library} tessera_private tessera_warnings)
 endfunction()
 
-# What a test runs with. Pinned threads would share a core with another test's, and waiting ones take it; the sanitizers end a test at the first
-# finding. The OpenMP runtime is not instrumented: with one thread, ThreadSanitizer sees our locks and nothing of it, and
+# What a test runs with. Pinned threads would share a core with another test's, and waiting ones take it; the sanitizers
+# end a test at the first finding. The OpenMP runtime is not instrumented: with one thread, ThreadSanitizer sees our locks and nothing of it, and
 # clang's runtime needs no tool that tells it more.
 set(TESSERA_TEST_ENVIRONMENT "OMP_PROC_BIND=false" "OMP_WAIT_POLICY=passive" "UBSAN_OPTIONS=print_stacktrace=1")
 if(TESSERA_SANITIZE MATCHES "thread")

@@ -38,8 +38,8 @@ TEST(Backward, KeysOfSegmentsWithoutQueriesHaveNoGradient) {
   };
   for (const Field& field : {Field{{0, 1208, 840}, {2538, 1742, 840}, 32, 2538},
                              Field{{0, 0, 1023}, {0, 1, 2045}, 128, 1}}) {
-    Case c = packed("field_unseen", DType::bf16, field.q, field.k, field.dim,
-                    Mask::causal(Alignment::BottomRight));
+    Case c = gradients(packed("field_unseen", DType::bf16, field.q, field.k, field.dim,
+                              Mask::causal(Alignment::BottomRight)));
     c.head_q = 4;
     Operands o(c);
     on_each_kernel(o, [&](const Kernel& kernel) {

@@ -50,7 +50,7 @@ TEST(Backward, NeighboursStayApart) {
   // The middle segment is NaN; the others must not know.
   for (const DType dtype : kTypes) {
     for (const std::int64_t length : {1, 15, 16, 17, 63, 64, 65}) {
-      Case c = packed("neighbours", dtype, {33, 0, 33}, {length, 70, 33}, 40);
+      Case c = gradients(packed("neighbours", dtype, {33, 0, 33}, {length, 70, 33}, 40));
       expect_passes(c, [&](Operands& o) {  // nobody asks
         set_rows(o.key, 0, 0, length, length + 70, kInfinity);
         set_rows(o.value, 0, 0, length, length + 70, kNan);
@@ -77,7 +77,7 @@ TEST(Backward, NeighboursStayApart) {
 
 TEST(Backward, SlackBehindTheLastSegmentIsNeitherReadNorWritten) {
   for (const DType dtype : kTypes) {
-    Case c = packed("slack", dtype, {33, 20}, {65, 3}, 40);
+    Case c = gradients(packed("slack", dtype, {33, 20}, {65, 3}, 40));
     c.slack_k = 77;
     expect_passes(c);
     Operands o(c);

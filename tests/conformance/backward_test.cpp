@@ -75,8 +75,8 @@ TEST(Backward, HeadsThatFillNoVectorPackedInOneArray) {
   for (const DType dtype : kTypes) {
     for (const std::int64_t dim : {8, 24, 40, 72, 104, 136}) {
       for (const Layout layout : {Layout::fused_qkv, Layout::bshd, Layout::bhsd}) {
-        Case c = packed("field_72_104", dtype, {17, 0, 33, 1}, {20, 3, 33, 5}, dim,
-                        Mask::causal(Alignment::BottomRight));
+        Case c = gradients(packed("field_72_104", dtype, {17, 0, 33, 1}, {20, 3, 33, 5}, dim,
+                                  Mask::causal(Alignment::BottomRight)));
         c.head_q = 4;
         c.head_k = 2;
         c.layout = layout;
@@ -202,7 +202,7 @@ TEST(Backward, BiasGradientOfEveryShape) {
                      .keep = kKeeps[broadcast % 3],
                      .dlse = broadcast % 2 == 0,
                      .dbias = true});
-      Case c = packed("dbias", kTypes[broadcast % 3], {21, 0, 9, 1}, {35, 4, 0, 40}, 16);
+      Case c = gradients(packed("dbias", kTypes[broadcast % 3], {21, 0, 9, 1}, {35, 4, 0, 40}, 16));
       c.head_q = 2;
       c.bias = bias;
       c.bias_broadcast = broadcast;
@@ -295,7 +295,7 @@ TEST(Backward, Empty) {
       c.bias_broadcast = kOverColumn;
       c.dbias = true;
       expect_passes(c);
-      c = packed("empty", dtype, {}, {}, 16);
+      c = gradients(packed("empty", dtype, {}, {}, 16));
       c.keep = keep;
       expect_passes(c);
       c.lengths_q = c.lengths_k = {0, 0, 0};
@@ -312,12 +312,14 @@ TEST(Backward, Empty) {
 TEST(Backward, PackedLengthsFromTheField) {
   for (const DType dtype : kTypes) {
     for (const Mask mask : {Mask::none(), Mask::causal(Alignment::BottomRight)}) {
-      Case c = packed("field_0_1208_840", dtype, {0, 151, 105}, {317, 217, 105}, 32, mask);
+      Case c =
+          gradients(packed("field_0_1208_840", dtype, {0, 151, 105}, {317, 217, 105}, 32, mask));
       c.head_q = 4;
       expect_passes(c);
-      expect_passes(packed("field_0_0_1023", dtype, {0, 0, 127}, {0, 1, 255}, 128, mask));
-      expect_passes(packed("field_7", dtype, {7}, {7}, 64, mask));
-      expect_passes(packed("field_698", dtype, {698}, {698}, 8, mask));
+      expect_passes(
+          gradients(packed("field_0_0_1023", dtype, {0, 0, 127}, {0, 1, 255}, 128, mask)));
+      expect_passes(gradients(packed("field_7", dtype, {7}, {7}, 64, mask)));
+      expect_passes(gradients(packed("field_698", dtype, {698}, {698}, 8, mask)));
     }
   }
 }
@@ -329,7 +331,7 @@ TEST(Backward, ThousandsOfShortSegments) {
     k.push_back((i * 7) % 5);
   }
   for (const DType dtype : kTypes) {
-    Case c = packed("thousands", dtype, q, k, 8, Mask::causal(Alignment::BottomRight));
+    Case c = gradients(packed("thousands", dtype, q, k, 8, Mask::causal(Alignment::BottomRight)));
     c.head_q = 2;
     c.wide_prefix_sums = dtype == DType::bf16;
     expect_passes(c);

@@ -190,6 +190,11 @@ int run_all(const std::vector<std::string>& arguments) {
       return 2;
     }
   }
+  if (!adapter && kernels(Operation::forward).empty() && kernels(Operation::backward).empty() &&
+      kernels(Operation::decode).empty()) {
+    std::fprintf(stderr, "conformance: no kernel's name holds the word of --kernels\n");
+    return 2;
+  }
   ::testing::TestEventListeners& listeners = ::testing::UnitTest::GetInstance()->listeners();
   if (adapter) {
     choose_adapter(*adapter);

@@ -10,19 +10,6 @@ namespace {
 
 using Lengths = std::vector<std::int64_t>;
 
-Case packed(const char* label, DType dtype, const Lengths& q, const Lengths& k, std::int64_t dim,
-            const Mask& mask = {}) {
-  return {.label = label,
-          .dtype = dtype,
-          .dim = dim,
-          .dim_v = dim,
-          .mask = mask,
-          .layout = Layout::bshd,
-          .packed = true,
-          .lengths_q = q,
-          .lengths_k = k};
-}
-
 TEST(Packed, LengthsFromTheField) {
   for (const DType dtype : kTypes) {
     for (const Mask mask :

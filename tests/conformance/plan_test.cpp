@@ -106,17 +106,6 @@ TEST(Plans, ServeOtherPackedLengths) {
       DType::bf16);
 }
 
-void call(Operation operation, const Args& args, const Options& options) {
-  switch (operation) {
-    case Operation::forward:
-      return forward(args, options);
-    case Operation::backward:
-      return backward(args, options);
-    case Operation::decode:
-      return decode(args, options);
-  }
-}
-
 std::int64_t largest_up_to(std::int64_t dim) { return std::min(dim, largest_head_dim()); }
 
 std::vector<Case> assorted(Operation operation) {
@@ -219,7 +208,7 @@ TEST(Plans, OneCallIsPlanAndExecute) {
       operands.download_outputs();
       const std::vector<std::uint8_t> bits = operands.result_bits();
       operands.poison_outputs();
-      call(operation, args, operands.options);
+      call_in_one(operation, args, operands.options);
       Stream().synchronize();
       operands.download_outputs();
       EXPECT_EQ(operands.result_bits(), bits) << name(c);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include <tessera/attention.hpp>
 #include <tessera/error.hpp>
 #include <tessera/plan.hpp>
 #include <tessera/stream.hpp>
@@ -133,9 +134,11 @@ bool declined(const Case& c, Operands& operands) {
   return true;
 }
 
-// Whether an adapter has no function for the case, which is counted then.
+// Whether nobody is there for the case: no kernel that --kernels chose, or no function of an
+// adapter, which is counted.
 bool lacking(const Case& c) {
-  if (chosen_adapter() == nullptr || !kernels_of(c).empty()) return false;
+  if (!kernels_of(c).empty()) return false;
+  if (chosen_adapter() == nullptr) return true;
   const std::string operation = to_string(c.operation);
   ++tally().cases[operation];
   ++tally().skipped[operation + ", which the adapter lacks"];
@@ -369,6 +372,17 @@ bool call(const Kernel& kernel, const Args& args, const Options& options) {
   }
   Stream().synchronize();
   return true;
+}
+
+void call_in_one(Operation operation, const Args& args, const Options& options) {
+  switch (operation) {
+    case Operation::forward:
+      return forward(args, options);
+    case Operation::backward:
+      return backward(args, options);
+    case Operation::decode:
+      return decode(args, options);
+  }
 }
 
 std::vector<Kernel> kernels_for(Operation operation) {

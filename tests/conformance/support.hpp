@@ -45,6 +45,20 @@ inline void expect_passes(
   for (const std::string& text : run(backward_of(c), edit)) ADD_FAILURE() << text;
 }
 
+/// Of packed segments of those lengths.
+inline Case packed(const char* label, DType dtype, const std::vector<std::int64_t>& q,
+                   const std::vector<std::int64_t>& k, std::int64_t dim, const Mask& mask = {}) {
+  return {.label = label,
+          .dtype = dtype,
+          .dim = dim,
+          .dim_v = dim,
+          .mask = mask,
+          .layout = Layout::bshd,
+          .packed = true,
+          .lengths_q = q,
+          .lengths_k = k};
+}
+
 /// Fills what backward reads of forward's results, and uploads.
 inline void prepare(Operands& operands) {
   if (operands.operation == Operation::backward) operands.fill_results();

@@ -129,17 +129,6 @@ Trial writing(Operands& operands, std::function<Ended()> call) {
           .when_refused = [=] { return expect(poisoned, "it failed and outputs were written"); }};
 }
 
-void call_in_one(Operation operation, const Args& args, const Options& options) {
-  switch (operation) {
-    case Operation::forward:
-      return forward(args, options);
-    case Operation::backward:
-      return backward(args, options);
-    case Operation::decode:
-      return decode(args, options);
-  }
-}
-
 Case small(std::string label, DType dtype) {
   return {.label = std::move(label),
           .dtype = dtype,

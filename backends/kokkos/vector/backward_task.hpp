@@ -108,9 +108,7 @@ static void pack_gradient_panel(const kernel::BackwardArguments& b, const kernel
 // --- One panel and one block
 // ------------------------------------------------------------------------
 
-TESSERA_FN constexpr Index whole_groups(Index keys) {
-  return (keys + kGroup - 1) / kGroup * kGroup;
-}
+TESSERA_FN constexpr Index whole_groups(Index keys) { return round_up(keys, Index{kGroup}); }
 
 // Weights and gradients of the panel and the block. Returns the keys [begin, end) that they are
 // there for, whole groups up to where `end` is rounded; begin >= end: none.

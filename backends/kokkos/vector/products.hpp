@@ -9,6 +9,7 @@
 // for tests.
 
 #include "backends/kokkos/vector/isa.hpp"
+#include "backends/kokkos/vector/task.hpp"
 #include "core/kernel/mask.hpp"
 
 #if defined(TESSERA_VECTOR_AMX) && !defined(__AMX_BF16__)
@@ -40,10 +41,6 @@ inline constexpr bool kTiles = false;  // in registers: multiply()
 // kKeys.
 inline constexpr Index kColumns = kernel::larger(8 * kPair, kStep);
 inline constexpr Index kKeys = kernel::larger(Index{kGroup}, kStep);
-
-TESSERA_FN constexpr Index round_up(Index x, Index multiple) {
-  return (x + multiple - 1) / multiple * multiple;
-}
 
 #if defined(TESSERA_VECTOR_BF16)
 // sum + the products of both pairs.

@@ -9,6 +9,11 @@ namespace tessera::kokkos::vector {
 
 using kernel::Index;
 
+template <class Integer>
+TESSERA_FN constexpr Integer round_up(Integer x, Integer multiple) {
+  return (x + multiple - 1) / multiple * multiple;
+}
+
 // Shape of the work of a task. One head of one sequence, up to `panels` panels of rows; keys in
 // blocks of `keys`.
 struct Blocking {
@@ -54,7 +59,7 @@ class Floats {
   TESSERA_FN constexpr Index take(Index floats) {
     constexpr Index kLine = 32;  // two cache lines, what the adjacent-line prefetcher fetches
     const Index at = size_;
-    size_ += (floats + kLine - 1) / kLine * kLine;
+    size_ += round_up(floats, kLine);
     return at;
   }
   TESSERA_FN constexpr Index size() const { return size_; }
@@ -171,7 +176,7 @@ struct DecodeScratch {
   Index query = 0, score = 0, factor = 0, scratch = 0;
 };
 
-TESSERA_FN constexpr Index decode_columns(Index dim) { return (dim + 15) / 16 * 16; }
+TESSERA_FN constexpr Index decode_columns(Index dim) { return round_up(dim, Index{16}); }
 
 TESSERA_FN constexpr DecodeScratch decode_layout(Index rows, Index dim, Index dim_v) {
   DecodeScratch s;
@@ -208,9 +213,7 @@ inline constexpr Index kRowsTogether = 192;
 
 // Columns are padded to whole vectors of the widest unit, for all.
 inline constexpr Index kGradientColumns = 16;
-TESSERA_FN constexpr Index gradient_columns(Index dim) {
-  return (dim + kGradientColumns - 1) / kGradientColumns * kGradientColumns;
-}
+TESSERA_FN constexpr Index gradient_columns(Index dim) { return round_up(dim, kGradientColumns); }
 // Floats that a task's sums take.
 TESSERA_FN constexpr Index gradient_sums(Index keys, Index dim, Index dim_v) {
   return (keys + 8) * (gradient_columns(dim) + gradient_columns(dim_v));

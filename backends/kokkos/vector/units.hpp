@@ -36,11 +36,6 @@ bool general(const Problem& problem);
 Flavour flavour(const Problem& problem);
 Element element(DType dtype);
 
-template <class Integer>
-constexpr Integer round_up(Integer x, Integer multiple) {
-  return (x + multiple - 1) / multiple * multiple;
-}
-
 // Rows and keys of the longest sequence, and how many sequences there are.
 Index most_rows(const Problem& problem);
 Index most_keys(const Problem& problem);

@@ -1,7 +1,8 @@
 #pragma once
 /// The three ways in which a call can fail. When a call throws while it validates, nothing has been
 /// written. Where the host has no memory left, std::bad_alloc passes through, and nothing has been
-/// written either.
+/// written either; where Kokkos finds none for a kernel's scratch memory, a DeviceError comes, and
+/// gradients may be written in part.
 
 #include <stdexcept>
 #include <string>
