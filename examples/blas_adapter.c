@@ -7,7 +7,7 @@
 //     tessera_bench --adapter=libblas_adapter.so
 //
 // It is also what the benchmarks call naive, where a BLAS is found.
-#define _POSIX_C_SOURCE 200809L
+#define _POSIX_C_SOURCE 200809L  // NOLINT(bugprone-reserved-identifier): POSIX reserves it
 #include <math.h>
 #include <pthread.h>
 #include <stdlib.h>

@@ -125,6 +125,28 @@ TEST(Values, KeysThatNobodySeesHaveNoGradientWhateverTheirValues) {
   }
 }
 
+TEST(Values, WeightsAtEveryDistanceFromTheMaximum) {
+  // Two keys, of scores 0 and -x: the second weighs e^-x, down to the least normal number.
+  constexpr std::int64_t kRows = 3000;
+  const auto distance = [](std::int64_t row) { return 0.03125f * static_cast<float>(row); };
+  for (const std::int64_t dim : {8, 64}) {
+    Operands o(Case{
+        .label = "distance", .seq_q = kRows, .seq_k = 2, .dim = dim, .dim_v = dim, .scale = 1.0f});
+    set_each(o.query, [&](auto, auto, auto s, auto d) { return d == 0 ? distance(s) : 0.0f; });
+    set_each(o.key, [](auto, auto, auto s, auto) { return s == 0 ? 0 : -1; });
+    set_each(o.value, [](auto, auto, auto s, auto) { return s == 0 ? 0 : 1; });
+    on_each_kernel(o, [&](const Kernel& kernel) {
+      o.out.each([&](auto b, auto h, auto s, auto d) {
+        const double x = distance(s), weight = std::exp(-x) / (1 + std::exp(-x));
+        // 2^y to 2.5e-7, y = x·log2(e) rounded twice, and three roundings of the result; a weight
+        // that is no normal number may be 0.
+        const double bound = weight * (2.5e-7 + (x + 3) * 0x1p-23) + 0x1p-126;
+        ASSERT_NEAR(o.out.get(b, h, s, d), weight, bound) << kernel.name << " at distance " << x;
+      });
+    });
+  }
+}
+
 // Spoils every other value, so that each tile of keys holds some.
 void spoil_values(Operands& o, double number) {
   set_where(o.value, number, [](auto, auto, auto s, auto d) { return (s + d) % 2 == 0; });

@@ -110,6 +110,8 @@ TESSERA_FN void score_groups(const Panel<kV>& panel, const KeyBlock& block, Inde
     } else {
       multiply<kV>(tile, block.key + key * words, panel.query, words);
     }
+    // The group's own maxima: while a tile takes its registers, `top` lies in memory.
+    Float highest[kV];
     TESSERA_UNROLL
     for (int r = 0; r < kGroup; ++r) {
       TESSERA_UNROLL
@@ -119,10 +121,12 @@ TESSERA_FN void score_groups(const Panel<kV>& panel, const KeyBlock& block, Inde
         if constexpr (kPair == 2) one *= scale;  // fp32 queries are scaled when packed
         if constexpr (kMasked)
           one = kernel::hide<Lanes>(one, see[v], Lanes::whole(static_cast<int>(key) + r));
-        top[v] = kernel::observe<Lanes>(top[v], one);
+        highest[v] = r == 0 ? one : kernel::observe<Lanes>(highest[v], one);
         store(at, one);
       }
     }
+    TESSERA_UNROLL
+    for (int v = 0; v < kV; ++v) top[v] = kernel::observe<Lanes>(top[v], highest[v]);
   }
 }
 
