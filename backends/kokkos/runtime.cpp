@@ -24,6 +24,7 @@ namespace {
 constinit std::mutex launching;
 constinit std::mutex initializing;
 constinit std::atomic<bool> initialized = false;
+constinit bool broken = false;  // guarded by `initializing`
 constinit pid_t owner = 0;  // the process whose threads Kokkos has; written before `initialized`
 
 // Kokkos' OpenMP space crashes above so many threads (5.2).
@@ -49,15 +50,36 @@ void finalize_at_exit() {
   if (Kokkos::is_initialized() && !Kokkos::is_finalized()) Kokkos::finalize();
 }
 
+struct Nothing {
+  template <class Member>
+  KOKKOS_FUNCTION void operator()(const Member&) const {}
+};
+
+// The first launch of teams makes Kokkos take memory for them. If there is none it is left with
+// memory that it has freed, and frees it once more at the next launch: so here, where one can stop.
+void start_teams() {
+  if constexpr (kHostSpace) {
+    Kokkos::parallel_for(Label("tessera start"), Kokkos::TeamPolicy<Space>(1, 1), Nothing{});
+    Space().fence(Label("tessera start"));
+  }
+}
+
 void initialize() {
   const std::lock_guard lock(initializing);
-  if (!Kokkos::is_initialized() && !Kokkos::is_finalized()) {
+  if (broken) {
+    throw DeviceError(
+        "initialising Kokkos failed earlier in this process, and cannot be tried again");
+  }
+  if (!Kokkos::is_finalized()) {
+    const bool ours = !Kokkos::is_initialized();
     try {
-      Kokkos::initialize(settings());
+      if (ours) Kokkos::initialize(settings());
+      start_teams();
     } catch (const std::exception& error) {
+      broken = true;
       fail("initialising Kokkos failed", error);
     }
-    std::atexit(finalize_at_exit);
+    if (ours) std::atexit(finalize_at_exit);
   }
   owner = getpid();
   initialized.store(true, std::memory_order_release);

@@ -22,8 +22,7 @@ namespace tessera::kokkos::generic {
 template <class Element>
 class RowStatistics {
  public:
-  RowStatistics(const Gradients& gradients, Index first, int level)
-      : g_(gradients), first_(first), level_(level) {}
+  explicit RowStatistics(const Gradients& gradients) : g_(gradients) {}
 
   TESSERA_FN static Index rows(const kernel::ForwardArguments& a) {
     return (a.packed() ? 1 : a.batch) * a.head_q * a.total_q;
@@ -36,12 +35,9 @@ class RowStatistics {
     return static_cast<std::size_t>(kRows * kernel::count_blocks(dim_v, kRun)) * sizeof(float);
   }
 
-  KOKKOS_FUNCTION void operator()(const Member& team) const {
-    const Index dim_v = g_.arguments.forward.dim_v;
-    auto* const sums = static_cast<float*>(team.team_scratch(level_).get_shmem_aligned(
-        static_cast<std::ptrdiff_t>(bytes(dim_v)), kAlign));
-    const int runs = static_cast<int>(kernel::count_blocks(dim_v, kRun));
-    const Index row_first = (first_ + team.league_rank()) * kRows;
+  KOKKOS_FUNCTION void operator()(const Member& team, Index task, float* sums) const {
+    const int runs = static_cast<int>(kernel::count_blocks(g_.arguments.forward.dim_v, kRun));
+    const Index row_first = task * kRows;
     Kokkos::parallel_for(Kokkos::TeamThreadRange(team, kRows),
                          [&](int i) { compute(team, row_first + i, runs, sums + i * runs); });
   }
@@ -76,8 +72,6 @@ class RowStatistics {
   }
 
   Gradients g_;
-  Index first_;
-  int level_;
 };
 
 // --- dQ --------------------------------------------------------------------------------------
@@ -87,10 +81,10 @@ class QueryGradient : GradientKernel<Element, kWidth> {
  public:
   TESSERA_FN static Index sums(Index dim, Index) { return kRows * dim; }
 
-  QueryGradient(const Gradients& gradients, const kernel::WorkOrder& order, Index first, int level)
-      : Base(gradients, sums(gradients.arguments.forward.dim, 0), first, level), order_(order) {}
+  QueryGradient(const Gradients& gradients, const kernel::WorkOrder& order)
+      : Base(gradients, sums(gradients.arguments.forward.dim, 0)), order_(order) {}
 
-  KOKKOS_FUNCTION void operator()(const Member& team) const;
+  KOKKOS_FUNCTION void operator()(const Member& team, Index task, float* scratch) const;
 
  private:
   using Base = GradientKernel<Element, kWidth>;
@@ -98,10 +92,11 @@ class QueryGradient : GradientKernel<Element, kWidth> {
 };
 
 template <class Element, int kWidth>
-KOKKOS_FUNCTION void QueryGradient<Element, kWidth>::operator()(const Member& team) const {
+KOKKOS_FUNCTION void QueryGradient<Element, kWidth>::operator()(const Member& team, Index task,
+                                                                float* scratch) const {
   const kernel::ForwardArguments& a = this->a();
-  if (this->task(team) >= order_.size()) return;
-  const kernel::WorkItem item = order_.item(this->task(team));
+  if (task >= order_.size()) return;
+  const kernel::WorkItem item = order_.item(task);
   const kernel::Sequence s = kernel::sequence(a, item.batch);
   const Index row_first = item.block * kRows;
   const int rows = static_cast<int>(kernel::smaller(s.rows - row_first, kRows));
@@ -111,7 +106,7 @@ KOKKOS_FUNCTION void QueryGradient<Element, kWidth>::operator()(const Member& te
   const Head head = head_of(a, item.batch, item.head);
   const Index key_head = kernel::key_head(a, item.head);
 
-  const auto m = this->open(team);
+  const auto m = this->open(team, scratch);
   this->load_rows(team, m, s, item.head, row_first, live);
   const kernel::LoopSplit loop = kernel::split_loop(s.band, row_first, row_first + live, kKeys);
   for (Index step = loop.first; step < loop.last; ++step) {
@@ -146,12 +141,11 @@ class KeyGradient : GradientKernel<Element, kWidth> {
  public:
   TESSERA_FN static Index sums(Index dim, Index dim_v) { return kKeys * (dim + dim_v); }
 
-  KeyGradient(const Gradients& gradients, const kernel::WorkOrder& order, Index first, int level)
-      : Base(gradients, sums(gradients.arguments.forward.dim, gradients.arguments.forward.dim_v),
-             first, level),
+  KeyGradient(const Gradients& gradients, const kernel::WorkOrder& order)
+      : Base(gradients, sums(gradients.arguments.forward.dim, gradients.arguments.forward.dim_v)),
         order_(order) {}
 
-  KOKKOS_FUNCTION void operator()(const Member& team) const;
+  KOKKOS_FUNCTION void operator()(const Member& team, Index task, float* scratch) const;
 
  private:
   using Base = GradientKernel<Element, kWidth>;
@@ -159,10 +153,11 @@ class KeyGradient : GradientKernel<Element, kWidth> {
 };
 
 template <class Element, int kWidth>
-KOKKOS_FUNCTION void KeyGradient<Element, kWidth>::operator()(const Member& team) const {
+KOKKOS_FUNCTION void KeyGradient<Element, kWidth>::operator()(const Member& team, Index task,
+                                                              float* scratch) const {
   const kernel::ForwardArguments& a = this->a();
-  if (this->task(team) >= order_.size()) return;
-  const kernel::WorkItem item = order_.item(this->task(team));
+  if (task >= order_.size()) return;
+  const kernel::WorkItem item = order_.item(task);
   const kernel::Sequence s = kernel::sequence(a, item.batch);
   const Index key_first = item.block * kKeys;
   // Padding behind the sequence has gradients, too; packed, the next segment lies there.
@@ -171,7 +166,7 @@ KOKKOS_FUNCTION void KeyGradient<Element, kWidth>::operator()(const Member& team
   const int dim = this->dim(), dim_v = this->dim_v();
   const Index group = a.head_q / a.head_k;
 
-  const auto m = this->open(team);
+  const auto m = this->open(team, scratch);
   float* const dk = m.sum;
   float* const dv = m.sum + kKeys * dim;
   const kernel::Interval<Index> keys = kernel::within({s.band.begin, s.band.end}, key_first, kKeys);
@@ -206,12 +201,11 @@ KOKKOS_FUNCTION void KeyGradient<Element, kWidth>::operator()(const Member& team
 // Σ P_sink·(dlse − D), P_sink = 2^(sink − lse): a team of one thread a head.
 class SinkGradient {
  public:
-  SinkGradient(const Gradients& gradients, Index first) : g_(gradients), first_(first) {}
+  explicit SinkGradient(const Gradients& gradients) : g_(gradients) {}
 
-  KOKKOS_FUNCTION void operator()(const Member& team) const {
+  KOKKOS_FUNCTION void operator()(const Member& team, Index head, float* /*scratch*/) const {
     const kernel::BackwardArguments& b = g_.arguments;
     const kernel::ForwardArguments& a = b.forward;
-    const Index head = first_ + team.league_rank();
     const float sink = kernel::to_base2<Lanes>(a.sinks[head * a.sinks_head]);
     double total = 0;
     for (Index batch = 0; batch < a.batch && sink != kernel::kMinusInfinity; ++batch) {
@@ -233,7 +227,6 @@ class SinkGradient {
 
  private:
   Gradients g_;
-  Index first_;
 };
 
 }  // namespace tessera::kokkos::generic

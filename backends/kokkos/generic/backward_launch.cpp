@@ -28,47 +28,44 @@ void recompute(const Problem& problem, ForwardArguments& a, const Workspace& at,
   if (given.data == nullptr) {
     a.lse = {reinterpret_cast<float*>(memory + at.lse_given), a.head_q * a.total_q, a.total_q, 1};
   }
-  launch_forward(kBackward, problem, a, memory + at.row_prefix, stream);
+  launch_forward(kBackward, problem, a, memory, stream);
   if (given.data != nullptr) a.lse = given;
 }
 
 // Kernels of gradients, which all have scratch memory of the same shape.
-template <class Kernel, class Make>
+template <class Kernel>
 void run_gradient(Label name, const Space& space, const ForwardArguments& a, Index tasks,
-                  const Make& make) {
+                  void* teams, const Kernel& kernel) {
   const GradientScratch scratch = GradientScratch::of(a.dim, a.dim_v, Kernel::sums(a.dim, a.dim_v));
-  run_teams(space, name, tasks, scratch.bytes() + kAlign, kThreads, make);
+  run_teams(space, name, tasks, scratch.bytes(), kThreads, teams, kernel);
 }
 
 template <class Element>
-void run(const Space& space, const Gradients& g, const Index* row_prefix, const Index* key_prefix) {
+void run(const Space& space, const Gradients& g, const Index* row_prefix, const Index* key_prefix,
+         void* teams) {
   using Query = QueryGradient<Element, kWidth>;
   using Key = KeyGradient<Element, kWidth>;
   using Bias = BiasGradient<Element, kWidth>;
   const ForwardArguments& a = g.arguments.forward;
   using Rows = RowStatistics<Element>;
-  run_teams(space, "tessera rows", Rows::tasks(a), Rows::bytes(a.dim_v) + kAlign, kThreads,
-            [&](Index first, int level) { return Rows(g, first, level); });
+  run_teams(space, "tessera rows", Rows::tasks(a), Rows::bytes(a.dim_v), kThreads, teams, Rows(g));
   const kernel::WorkOrder rows = kernel::work_order(a, kRows, row_prefix);
-  run_gradient<Query>("tessera dq", space, a, most_tasks(rows, a.total_q, kRows),
-                      [&](Index first, int level) { return Query(g, rows, first, level); });
+  run_gradient("tessera dq", space, a, most_tasks(rows, a.total_q, kRows), teams, Query(g, rows));
   const kernel::WorkOrder keys = kernel::key_work_order(a, kKeys, key_prefix);
-  run_gradient<Key>("tessera dk, dv", space, a, most_tasks(keys, a.total_k, kKeys),
-                    [&](Index first, int level) { return Key(g, keys, first, level); });
+  run_gradient("tessera dk, dv", space, a, most_tasks(keys, a.total_k, kKeys), teams, Key(g, keys));
   if (g.arguments.dbias.data == nullptr) return;
-  run_gradient<Bias>("tessera dbias", space, a, Bias::tasks(g.arguments),
-                     [&](Index first, int level) { return Bias(g, first, level); });
+  run_gradient("tessera dbias", space, a, Bias::tasks(g.arguments), teams, Bias(g));
 }
 
 void run(DType type, const Space& space, const Gradients& g, const Index* row_prefix,
-         const Index* key_prefix) {
+         const Index* key_prefix, void* teams) {
   switch (type) {
     case DType::fp16:
-      return run<Fp16>(space, g, row_prefix, key_prefix);
+      return run<Fp16>(space, g, row_prefix, key_prefix, teams);
     case DType::bf16:
-      return run<Bf16>(space, g, row_prefix, key_prefix);
+      return run<Bf16>(space, g, row_prefix, key_prefix, teams);
     default:
-      return run<Fp32>(space, g, row_prefix, key_prefix);
+      return run<Fp32>(space, g, row_prefix, key_prefix, teams);
   }
 }
 
@@ -76,9 +73,7 @@ void run_on(const Problem& problem, const Space& space, BackwardArguments b, voi
             const Stream& stream) {
   const Workspace at = Workspace::of(problem);
   std::optional<DeviceMemory> own;
-  if (workspace == nullptr && !kHostSpace) own.emplace(space, at.size);
-  if (workspace == nullptr) workspace = own ? own->data() : arena(at.size);
-  auto* const memory = static_cast<std::byte*>(workspace);
+  auto* const memory = memory_of(space, workspace, at.size, own);
   ForwardArguments& a = b.forward;
   if (a.out.data == nullptr) recompute(problem, a, at, memory, stream);
   auto* const row_prefix = reinterpret_cast<Index*>(memory + at.row_prefix);
@@ -86,10 +81,9 @@ void run_on(const Problem& problem, const Space& space, BackwardArguments b, voi
   if (a.packed()) build_prefix(space, {a, row_prefix, key_prefix});
   const Gradients g{
       b, {reinterpret_cast<float*>(memory + at.lse), reinterpret_cast<float*>(memory + at.delta)}};
-  run(problem.query.dtype, space, g, row_prefix, key_prefix);
+  run(problem.query.dtype, space, g, row_prefix, key_prefix, memory + at.teams);
   if (b.dsink != nullptr) {
-    run_teams(space, "tessera dsink", a.head_q, 0, 1,
-              [&](Index first, int) { return SinkGradient(g, first); });
+    run_teams(space, "tessera dsink", a.head_q, 0, 1, nullptr, SinkGradient(g));
   }
   if (kHostSpace || own) space.fence(Label("tessera tasks"));  // an error can be told here
 }

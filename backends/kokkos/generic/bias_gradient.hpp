@@ -15,15 +15,15 @@ class BiasGradient : GradientKernel<Element, kWidth> {
  public:
   TESSERA_FN static Index sums(Index, Index) { return kRows * kKeys; }
 
-  BiasGradient(const Gradients& gradients, Index first, int level)
-      : Base(gradients, sums(0, 0), first, level), blocks_(blocks_of(gradients.arguments)) {}
+  explicit BiasGradient(const Gradients& gradients)
+      : Base(gradients, sums(0, 0)), blocks_(blocks_of(gradients.arguments)) {}
 
   static Index tasks(const kernel::BackwardArguments& b) {
     const Blocks blocks = blocks_of(b);
     return blocks.batches * blocks.heads * blocks.rows * blocks.keys;
   }
 
-  KOKKOS_FUNCTION void operator()(const Member& team) const;
+  KOKKOS_FUNCTION void operator()(const Member& team, Index task, float* scratch) const;
 
  private:
   using Base = GradientKernel<Element, kWidth>;
@@ -71,9 +71,10 @@ KOKKOS_FUNCTION auto BiasGradient<Element, kWidth>::block(Index task) const -> B
 }
 
 template <class Element, int kWidth>
-KOKKOS_FUNCTION void BiasGradient<Element, kWidth>::operator()(const Member& team) const {
-  const Block block = this->block(this->task(team));
-  const auto m = this->open(team);
+KOKKOS_FUNCTION void BiasGradient<Element, kWidth>::operator()(const Member& team, Index task,
+                                                               float* scratch) const {
+  const Block block = this->block(task);
+  const auto m = this->open(team, scratch);
   for (Index batch = block.batches.begin; batch < block.batches.end; ++batch) {
     const kernel::Sequence s = kernel::sequence(this->a(), batch);
     for (Index head = block.heads.begin; head < block.heads.end; ++head)

@@ -60,8 +60,8 @@ backend::Candidate candidate(const Problem& problem) {
           .head_dim = bucket(problem.query.extent.dim),
           .head_dim_v = bucket(problem.value.extent.dim),
           .splits = 1,
-          .workspace = backward ? Workspace::of(problem).size : prefix_bytes(problem),
-          .why = std::string("runs on every Kokkos device; its scratch memory is the team's") +
+          .workspace = Workspace::of(problem).size,
+          .why = std::string("runs on every Kokkos device") +
                  (backward && !problem.out ? "; recomputes what forward gave" : ""),
           .id = -1};
 }

@@ -20,6 +20,10 @@ inline constexpr int kGroup = 4;
 inline constexpr int kRun = 16;
 // Of the team's scratch memory, in bytes.
 inline constexpr int kAlign = 64;
+// From one team's to the next's where they lie side by side.
+TESSERA_FN constexpr std::size_t team_stride(std::size_t bytes) {
+  return (bytes + kAlign - 1) / kAlign * kAlign;
+}
 
 // Forward's scratch memory of a team, offsets in floats:
 //

@@ -32,16 +32,11 @@ class ForwardKernel {
  public:
   using State = kernel::SoftmaxState<float>;
 
-  // Computes the tasks from `first` on, one a team; scratch memory is of `level`.
-  ForwardKernel(const kernel::ForwardArguments& arguments, const kernel::WorkOrder& order,
-                Index first, int level)
-      : a_(arguments),
-        order_(order),
-        scratch_(Scratch::of(arguments.dim, arguments.dim_v)),
-        first_(first),
-        level_(level) {}
+  ForwardKernel(const kernel::ForwardArguments& arguments, const kernel::WorkOrder& order)
+      : a_(arguments), order_(order), scratch_(Scratch::of(arguments.dim, arguments.dim_v)) {}
 
-  KOKKOS_FUNCTION void operator()(const Member& team) const;
+  // `scratch`: Scratch::bytes.
+  KOKKOS_FUNCTION void operator()(const Member& team, Index task, float* scratch) const;
 
  private:
   // What a team works on.
@@ -54,7 +49,7 @@ class ForwardKernel {
     float *query, *out, *score, *max, *sum, *factor, *tile;
   };
 
-  KOKKOS_FUNCTION bool open(const Member& team, Block& b) const;
+  KOKKOS_FUNCTION bool open(Index task, float* scratch, Block& b) const;
   KOKKOS_FUNCTION void load_query(const Member& team, const Block& b) const;
   KOKKOS_FUNCTION void weigh(const Member& team, const Block& b, const Tile& tile) const;
   KOKKOS_FUNCTION void drop(const Member& team, const Block& b, const Tile& tile, int i) const;
@@ -63,14 +58,13 @@ class ForwardKernel {
   kernel::ForwardArguments a_;
   kernel::WorkOrder order_;
   Scratch scratch_;
-  Index first_;
-  int level_;
 };
 
 template <class Element, int kWidth>
-KOKKOS_FUNCTION void ForwardKernel<Element, kWidth>::operator()(const Member& team) const {
+KOKKOS_FUNCTION void ForwardKernel<Element, kWidth>::operator()(const Member& team, Index task,
+                                                                float* scratch) const {
   Block b;
-  if (!open(team, b)) return;
+  if (!open(task, scratch, b)) return;
   load_query(team, b);
   team.team_barrier();
   const int dim = static_cast<int>(a_.dim), dim_v = static_cast<int>(a_.dim_v);
@@ -95,10 +89,10 @@ KOKKOS_FUNCTION void ForwardKernel<Element, kWidth>::operator()(const Member& te
   finish(team, b);
 }
 
-// Finds the team's block; false if there is nothing to do.
+// Finds the task's block; false if there is nothing to do.
 template <class Element, int kWidth>
-KOKKOS_FUNCTION bool ForwardKernel<Element, kWidth>::open(const Member& team, Block& b) const {
-  const Index task = first_ + team.league_rank();
+KOKKOS_FUNCTION bool ForwardKernel<Element, kWidth>::open(Index task, float* scratch,
+                                                          Block& b) const {
   if (task >= order_.size()) return false;
   const kernel::WorkItem item = order_.item(task);
   b.row_first = item.block * kRows;
@@ -107,8 +101,6 @@ KOKKOS_FUNCTION bool ForwardKernel<Element, kWidth>::open(const Member& team, Bl
   if (b.rows <= 0) return false;
   b.live = static_cast<int>(kernel::clamp_index(b.sequence.query_end - b.row_first, 0, b.rows));
   b.head = head_of(a_, item.batch, item.head);
-  auto* const scratch = static_cast<float*>(team.team_scratch(level_).get_shmem_aligned(
-      static_cast<std::ptrdiff_t>(scratch_.bytes()), kAlign));
   b.query = scratch + scratch_.query;
   b.out = scratch + scratch_.out;
   b.score = scratch + scratch_.score;

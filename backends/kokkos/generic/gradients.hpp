@@ -37,8 +37,7 @@ struct Gradients {
 // With respect to what dS is: the score that the softmax sees, or scale·Q·Kᵀ.
 enum class Of { Score, Product };
 
-// Base of the kernels that go from tile to tile. They compute the tasks from `first` on, one a
-// team; scratch memory is of `level`.
+// Base of the kernels that go from tile to tile, with GradientScratch::bytes of scratch memory.
 template <class Element, int kWidth>
 class GradientKernel {
   static_assert(kKeys % 8 == 0 && kRows % kGroup == 0 && kKeys % kGroup == 0);
@@ -51,20 +50,17 @@ class GradientKernel {
   };
 
   // `sums`: floats that the kernel adds up.
-  GradientKernel(const Gradients& gradients, Index sums, Index first, int level)
+  GradientKernel(const Gradients& gradients, Index sums)
       : g_(gradients),
         scratch_(GradientScratch::of(gradients.arguments.forward.dim,
-                                     gradients.arguments.forward.dim_v, sums)),
-        first_(first),
-        level_(level) {}
+                                     gradients.arguments.forward.dim_v, sums)) {}
 
   KOKKOS_FUNCTION const kernel::BackwardArguments& b() const { return g_.arguments; }
   KOKKOS_FUNCTION const kernel::ForwardArguments& a() const { return g_.arguments.forward; }
   KOKKOS_FUNCTION int dim() const { return static_cast<int>(a().dim); }
   KOKKOS_FUNCTION int dim_v() const { return static_cast<int>(a().dim_v); }
-  KOKKOS_FUNCTION Index task(const Member& team) const { return first_ + team.league_rank(); }
 
-  KOKKOS_FUNCTION Memory open(const Member& team) const;
+  KOKKOS_FUNCTION Memory open(const Member& team, float* scratch) const;
   KOKKOS_FUNCTION void load_rows(const Member& team, const Memory& m, const kernel::Sequence& s,
                                  Index head, Index row_first, int rows) const;
   KOKKOS_FUNCTION void load_keys(const Member& team, const Memory& m, const kernel::Sequence& s,
@@ -81,8 +77,6 @@ class GradientKernel {
 
   Gradients g_;
   GradientScratch scratch_;
-  Index first_;
-  int level_;
 
  private:
   KOKKOS_FUNCTION void weigh(const Member& team, const Memory& m, const Head& head,
@@ -91,9 +85,8 @@ class GradientKernel {
 
 // The sums are 0.
 template <class Element, int kWidth>
-KOKKOS_FUNCTION auto GradientKernel<Element, kWidth>::open(const Member& team) const -> Memory {
-  auto* const scratch = static_cast<float*>(team.team_scratch(level_).get_shmem_aligned(
-      static_cast<std::ptrdiff_t>(scratch_.bytes()), kAlign));
+KOKKOS_FUNCTION auto GradientKernel<Element, kWidth>::open(const Member& team, float* scratch) const
+    -> Memory {
   const Memory m{
       scratch + scratch_.query,  scratch + scratch_.dout,
       scratch + scratch_.key,    scratch + scratch_.value,

@@ -14,6 +14,7 @@
 
 #include "backends/kokkos/generic/backward_kernel.hpp"
 #include "backends/kokkos/generic/forward_kernel.hpp"
+#include "backends/kokkos/generic/teams.hpp"
 #include "core/src/plan_impl.hpp"
 #include "tests/unit/kokkos/call.hpp"
 
@@ -34,12 +35,13 @@ std::vector<float> compute(const Options& options, Stream stream = {}) {
   return out;
 }
 
-// Kernels of `tasks` teams.
+// As on a device: a team a task, whose memory is Kokkos'.
 template <class Kernel>
 void launch(Index tasks, std::size_t bytes, int threads, int level, const Kernel& kernel) {
-  kokkos::generic::Policy policy(Space(), static_cast<int>(tasks), threads, 1);
-  policy.set_scratch_size(level, Kokkos::PerTeam(bytes + kokkos::generic::kAlign));
-  Kokkos::parallel_for(policy, kernel);
+  using namespace kokkos::generic;
+  Policy policy(Space(), static_cast<int>(tasks), threads, 1);
+  policy.set_scratch_size(level, Kokkos::PerTeam(bytes + kAlign));
+  Kokkos::parallel_for(policy, TeamTasks<Kernel>{kernel, 0, tasks, {bytes, level}});
   Space().fence();
 }
 
@@ -52,7 +54,7 @@ std::vector<float> compute_with(const Options& options, int threads, int level) 
   const kernel::ForwardArguments a = detail::lower_forward(describe(args, options), args);
   const kernel::WorkOrder order = kernel::work_order(a, kokkos::generic::kRows, nullptr);
   launch(order.size(), kokkos::generic::Scratch::of(a.dim, a.dim_v).bytes(), threads, level,
-         Kernel(a, order, 0, level));
+         Kernel(a, order));
   return out;
 }
 
@@ -94,18 +96,18 @@ class GradientCall : SmallCall {
                       {lse.data(), delta.data()}};
     const kernel::ForwardArguments& a = g.arguments.forward;
     using Rows = RowStatistics<Fp32>;
-    launch(Rows::tasks(a), Rows::bytes(a.dim_v), threads, level, Rows(g, 0, level));
+    launch(Rows::tasks(a), Rows::bytes(a.dim_v), threads, level, Rows(g));
     const auto run = [&]<class Kernel>(Index tasks, const Kernel& kernel) {
       launch(tasks, GradientScratch::of(16, 16, Kernel::sums(16, 16)).bytes(), threads, level,
              kernel);
     };
     const kernel::WorkOrder rows = kernel::work_order(a, kRows, nullptr);
     const kernel::WorkOrder keys = kernel::key_work_order(a, kKeys, nullptr);
-    run(rows.size(), QueryGradient<Fp32, kWidth>(g, rows, 0, level));
-    run(keys.size(), KeyGradient<Fp32, kWidth>(g, keys, 0, level));
+    run(rows.size(), QueryGradient<Fp32, kWidth>(g, rows));
+    run(keys.size(), KeyGradient<Fp32, kWidth>(g, keys));
     using Bias = BiasGradient<Fp32, kWidth>;
-    run(Bias::tasks(g.arguments), Bias(g, 0, level));
-    launch(a.head_q, 0, 1, level, SinkGradient(g, 0));
+    run(Bias::tasks(g.arguments), Bias(g));
+    launch(a.head_q, 0, 1, level, SinkGradient(g));
     return results_;
   }
 
