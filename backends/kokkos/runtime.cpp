@@ -11,6 +11,7 @@
 #include <tessera/error.hpp>
 
 #include "backends/kokkos/parallel.hpp"
+#include "backends/kokkos/settings.hpp"
 #include "backends/kokkos/space.hpp"
 #include "core/src/backend.hpp"
 
@@ -26,18 +27,6 @@ constinit std::mutex initializing;
 constinit std::atomic<bool> initialized = false;
 constinit bool broken = false;  // guarded by `initializing`
 constinit pid_t owner = 0;  // the process whose threads Kokkos has; written before `initialized`
-
-// Kokkos' OpenMP space crashes above so many threads (5.2).
-[[maybe_unused]] constexpr int kMostThreads = 512;
-
-Kokkos::InitializationSettings settings() {
-  Kokkos::InitializationSettings result;
-  result.set_disable_warnings(true);
-#if defined(KOKKOS_ENABLE_OPENMP)
-  if (omp_get_max_threads() > kMostThreads) result.set_num_threads(kMostThreads);
-#endif
-  return result;
-}
 
 [[noreturn]] void fail(const std::string& what, const std::exception& error) {
   throw DeviceError(what + ": " + error.what());
@@ -72,8 +61,9 @@ void initialize() {
   }
   if (!Kokkos::is_finalized()) {
     const bool ours = !Kokkos::is_initialized();
+    const auto with = ours ? settings() : Kokkos::InitializationSettings();
     try {
-      if (ours) Kokkos::initialize(settings());
+      if (ours) Kokkos::initialize(with);
       start_teams();
     } catch (const std::exception& error) {
       broken = true;

@@ -93,9 +93,10 @@ struct ScoreModifiers {
 TESSERA_FN ScoreModifiers score_modifiers(const ForwardArguments& a, Index batch, Index head) {
   ScoreModifiers m{};
   if (a.softcap > 0) {
-    // Caps so small or large that a factor overflows: the largest finite one does.
+    // Where the cap is so small that a factor overflows, the largest finite one does.
     const float inverse = 1.0f / a.softcap;
-    m.scale = a.scale * (inverse < -kMostNegative ? inverse : -kMostNegative);
+    const float finite = inverse < -kMostNegative ? inverse : -kMostNegative;
+    m.scale = saturate<ScalarLanes>(a.scale * finite, 0.0f);
     m.softcap = to_base2<ScalarLanes>(a.softcap);
   } else {
     m.scale = a.scale * kLog2E;

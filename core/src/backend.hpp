@@ -35,7 +35,7 @@ struct Candidate {
 // Build and devices.
 std::string_view name() noexcept;       ///< "kokkos"
 std::string_view toolkit() noexcept;    ///< "Kokkos 5.2.2"
-std::string_view head_dims() noexcept;  ///< buckets built, ascending: "64;128;256;512"
+std::string_view head_dims() noexcept;  ///< buckets built, ascending: "64;128;192;256;512"
 int device_count();
 DeviceInfo device_info(int device);  ///< `device` is valid
 

@@ -8,11 +8,12 @@
 namespace tessera {
 namespace {
 
-// Largest power of two, up to 128, that divides the address; what null divides is not known.
+// Largest power of two, up to what every allocator gives, that divides the address: with more, a
+// plan would refuse the next array of the same shape by chance. What null divides is not known.
 std::int64_t alignment_of(const void* data) {
   if (data == nullptr) return TensorSpec{}.alignment;
   const int zeros = std::countr_zero(reinterpret_cast<std::uintptr_t>(data));
-  return std::int64_t{1} << std::min(zeros, 7);
+  return std::int64_t{1} << std::min(zeros, 4);
 }
 
 TensorSpec spec_of(const ConstTensor& tensor) {

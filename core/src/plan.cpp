@@ -30,13 +30,14 @@ bool is_called(std::string_view name, std::string_view wanted) {
   return false;
 }
 
-[[noreturn]] void decline_unknown_kernel(std::string_view wanted,
+[[noreturn]] void decline_unknown_kernel(std::string_view wanted, Operation operation,
                                          const std::vector<Candidate>& candidates) {
+  constexpr std::array<std::string_view, 3> kNames{"forward", "backward", "decode"};
   std::string names;
   for (const Candidate& candidate : candidates)
     names += concat(names.empty() ? "" : ", ", candidate.kernel);
-  detail::decline(concat("TESSERA_KERNEL is ", wanted,
-                         ", which names no kernel of this build: it has ", names,
+  detail::decline(concat("TESSERA_KERNEL is ", wanted, ", which names no kernel of ",
+                         kNames[static_cast<std::size_t>(operation)], ": this build has ", names,
                          "; a part of a name between dots selects too"));
 }
 
@@ -67,7 +68,7 @@ Plan make_plan(const Problem& problem) {
       return !is_called(candidate.kernel, impl->forced);
     };
     if (std::all_of(candidates.begin(), candidates.end(), other))
-      decline_unknown_kernel(impl->forced, candidates);
+      decline_unknown_kernel(impl->forced, problem.operation, candidates);
     std::erase_if(candidates, other);
   }
   const auto chosen =

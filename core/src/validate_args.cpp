@@ -15,6 +15,12 @@ constexpr std::uintptr_t kWorkspaceAlignment = 64;
 
 std::uintptr_t address(const void* data) { return reinterpret_cast<std::uintptr_t>(data); }
 
+void check_in_base2(const char* argument, float factor) {
+  if (std::isfinite(factor * std::numbers::log2e_v<float>)) return;
+  refuse(argument, concat(factor),
+         "must be at most 2.358e38 in size: its product with log2(e) must be finite in fp32");
+}
+
 void check_aligned(const char* argument, const void* data, std::int64_t alignment,
                    std::string_view of_what) {
   if (address(data) % static_cast<std::uintptr_t>(alignment) != 0) {
@@ -136,14 +142,12 @@ void validate_pointers_and_values(const Args& args, Operation operation) {
   check_cu_seqlens(args);
   if (args.scale && !std::isfinite(*args.scale))
     refuse("scale", concat(*args.scale), "must be finite");
-  // Kernels compute in base 2: the product of the two is a factor of theirs, in fp32.
-  if (args.scale && !std::isfinite(*args.scale * std::numbers::log2e_v<float>)) {
-    refuse("scale", concat(*args.scale),
-           "must be at most 2.358e38 in size: its product with log2(e) must be finite in fp32");
-  }
   if (!(args.softcap >= 0) || std::isinf(args.softcap)) {
     refuse("softcap", concat(args.softcap), "must be finite and at least 0; 0 is off");
   }
+  // Kernels compute in base 2, where these are factors, in fp32.
+  check_in_base2("scale", args.scale.value_or(0));
+  check_in_base2("softcap", args.softcap);
   check_aligned("seed_device", args.seed_device, 8, "the size of its 64-bit number");
   check_aligned("offset_device", args.offset_device, 8, "the size of its 64-bit number");
 }

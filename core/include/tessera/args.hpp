@@ -54,7 +54,7 @@ struct Args {
   /// Factor of Q·Kᵀ; finite, and so is its product with log2(e) in fp32: |scale| ≤ 2.358e38.
   /// Default 1/√dim.
   std::optional<float> scale{};
-  float softcap = 0;  ///< finite; cap·tanh(score / cap) if positive; 0 is off
+  float softcap = 0;  ///< 0 to 2.358e38; cap·tanh(score / cap) if positive; 0 is off
 
   /// [1 or batch, head_q, 1, 1] fp32: score − slope·|row + diagonal − column|.
   ConstTensor alibi_slopes{};

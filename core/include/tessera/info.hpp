@@ -17,7 +17,7 @@ struct BuildInfo {
   std::string_view toolkit{};     ///< the backend's library and its version: "Kokkos 5.2.2"
   std::string_view compiler{};    ///< "GNU 12.2.0"
   std::string_view build_type{};  ///< "Release"
-  std::string_view head_dims{};   ///< head dimension buckets that were built: "64;128;256;512"
+  std::string_view head_dims{};   ///< head dimension buckets that were built: "64;128;192;256;512"
   std::string_view commit{};      ///< abbreviated; "unknown" outside a checkout
 };
 TESSERA_API BuildInfo build_info() noexcept;

@@ -21,7 +21,8 @@ struct TensorSpec {
   Extents extent{};
   Strides stride{};
   /// Power of two from the size of an element to 128 that divides the address in bytes; `describe`
-  /// takes the largest, and 16 for null. A plan serves pointers at least as aligned.
+  /// takes the largest up to 16, and 16 for null. A plan serves pointers at least as aligned: what
+  /// malloc and operator new give always is, the inside of an array may not be.
   std::int64_t alignment = 16;
 
   friend constexpr bool operator==(const TensorSpec&, const TensorSpec&) = default;

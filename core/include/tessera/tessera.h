@@ -174,7 +174,7 @@ typedef struct tessera_args {
 
   int32_t has_scale; /**< 1: the scores' factor is `scale`. 0: it is 1/sqrt(dim) */
   float scale;       /**< finite, at most 2.358e38 in size; must be 0 if has_scale is */
-  float softcap;     /**< finite; cap * tanh(score / cap) if positive; 0 is off */
+  float softcap;     /**< 0 to 2.358e38; cap * tanh(score / cap) if positive; 0 is off */
   int32_t reserved;
 
   tessera_tensor alibi_slopes; /**< [1 or batch, head_q, 1, 1] fp32: score - slope * |row + diagonal
@@ -209,7 +209,7 @@ typedef struct tessera_build {
   const char* toolkit;    /**< the backend's library and its version */
   const char* compiler;   /**< "GNU 12.2.0" */
   const char* build_type; /**< "Release" */
-  const char* head_dims;  /**< head dimension buckets that were built: "64;128;256;512" */
+  const char* head_dims;  /**< head dimension buckets that were built: "64;128;192;256;512" */
   const char* commit;     /**< abbreviated; "unknown" outside a checkout */
 } tessera_build;
 
@@ -241,7 +241,7 @@ TESSERA_C_API const char* tessera_status_text(tessera_status status);
 /* --- Tensors
  * ----------------------------------------------------------------------------------------*/
 
-/** A dense [batch][head][seq][dim] array; extent[4] is batch, head, seq, dim. */
+/** A dense [batch][head][seq][dim] array; extent[4] is batch, head, seq, dim, and not null. */
 TESSERA_C_API tessera_tensor tessera_bhsd(void* data, tessera_dtype dtype, const int64_t* extent);
 /** A dense [batch][seq][head][dim] array; extent[4] is batch, head, seq, dim all the same. Packed
  * operands, [total tokens][head][dim], are this with batch 1. */

@@ -276,6 +276,18 @@ TYPED_TEST(Modifiers, SoftcapEnds) {
   }
 }
 
+// Scale and cap may be far apart: their quotient stays finite, and a product of 0 a score of 0.
+TYPED_TEST(Modifiers, ScaleOverSoftcapIsFinite) {
+  for (const float scale : {1e10f, -1e10f, 2e38f}) {
+    ForwardArguments a;
+    a.scale = scale, a.softcap = 1e-30f;
+    const ScoreModifiers m = kernel::score_modifiers(a, 0, 0);
+    EXPECT_EQ(modify_one<TypeParam>(m, 0, 0, 0, 0, 0, true), 0.0f) << scale;
+    const float top = kernel::to_base2<ScalarLanes>(scale > 0 ? a.softcap : -a.softcap);
+    EXPECT_EQ(modify_one<TypeParam>(m, 1, 0, 0, 0, 0, true), top) << scale;
+  }
+}
+
 // A mask hides NaN, too.
 TYPED_TEST(Modifiers, MaskIsASelection) {
   ForwardArguments a;

@@ -110,6 +110,9 @@ const Wrong kWrongDense[] = {
      "scale is -3.4028235e+38; must be at most 2.358e38 in size: its product with log2(e) must be "
      "finite "
      "in fp32"},
+    {"softcap_beyond_base_2", [](Call& c) { c.args.softcap = 2.3587e38f; },
+     "softcap is 2.3587e+38; must be at most 2.358e38 in size: its product with log2(e) must be "
+     "finite in fp32"},
     {"softcap_nan", [](Call& c) { c.args.softcap = kNaN; },
      "softcap is nan; must be finite and at least 0; 0 is off"},
     {"softcap_infinite", [](Call& c) { c.args.softcap = kInfinity; },
