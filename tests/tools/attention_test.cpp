@@ -226,6 +226,39 @@ TEST(Check, EmptyIsLegal) {
   }
 }
 
+/// A huge axis beside one of 0 is no element: nothing to do, in no time and no memory.
+TEST(Check, EmptyBesideHuge) {
+  constexpr std::int64_t kHuge = std::int64_t{1} << 40;
+  const Folder folder;
+  auto packed = qkv({0, kHuge, 8});
+  packed["cu_seqlens"] = numbers({0, 0, 0});
+  // 2^38 pairs of a segment without rows and a head that no row of it has.
+  auto segments = qkv({1, 1 << 18, 8});
+  segments["cu_seqlens"] = numbers(std::vector<std::int32_t>(1 << 20, 0));
+  for (const auto& tensors :
+       {qkv({2, 0, kHuge, 8}), qkv({kHuge, 0, 2, 8}), qkv({kHuge, 5, 0, 8}), qkv({0, kHuge, 2, 8}),
+        qkv({0, 3, kHuge, 8}), qkv({1, 0, kHuge, 8}), packed, segments}) {
+    const std::string in = write_tensors(folder.path() / "in.safetensors", tensors);
+    SCOPED_TRACE(io::to_string(tensors.at("q").shape));
+    const Outcome outcome = run_tessera({"check", in});
+    ASSERT_FALSE(outcome.timed_out);
+    ASSERT_EQ(outcome.status, 0) << outcome.error << outcome.out;
+    EXPECT_THAT(outcome.out, HasSubstr("out has no elements to compare"));
+    EXPECT_THAT(outcome.out, HasSubstr("PASS"));
+    const nlohmann::json json = run_tessera({"check", in, "--json"}).json();
+    EXPECT_EQ(json.at("pass"), true);
+    EXPECT_EQ(json.at("out").at("numbers"), 0);
+    EXPECT_EQ(json.at("lse").at("numbers"), 0);
+  }
+  const auto npy = folder.path() / "q.npy";
+  io::AtomicFile file(npy);
+  io::write_npy(file, zeros(io::Element::f32, {kHuge, 0, 1, 8}));
+  file.commit();
+  const Outcome outcome = run_tessera({"check", npy.string(), npy.string(), npy.string()});
+  ASSERT_FALSE(outcome.timed_out);
+  EXPECT_EQ(outcome.status, 0) << outcome.error << outcome.out;
+}
+
 TEST(Check, ExamplesAndTheirAnswers) {
   const std::tuple<std::string, Words, double> cases[] = {
       {"minilm_dense.safetensors", {"--mask", "none"}, 5e-6},
