@@ -134,14 +134,16 @@ TEST(Usage, WrongFlags) {
       {{"check", in, "--left", "3"}, "need --mask window"},
       {{"check", in, "--mask", "window"}, "needs --left, --right or both"},
       {{"check", in, "--mask", "window", "--left", "-1"},
-       "is '-1'; must be a whole number, at least 0"},
+       "--left: is '-1'; must be a whole number from 0 to 2^63 - 1"},
       {{"check", in, "--mask", "window", "--left", "99999999999999999999"},
-       "must be a whole number"},
+       "--left: is '99999999999999999999'; must be a whole number from 0 to 2^63 - 1"},
+      {{"check", in, "--mask", "window", "--right", "9223372036854775808"},
+       "--right: is '9223372036854775808'; must be a whole number from 0 to 2^63 - 1"},
       {{"check", in, "--scale", "nan"}, "is 'nan'; must be a number from -2.358e38 to 2.358e38"},
       {{"check", in, "--scale", "1e99"}, "must be a number from -2.358e38 to 2.358e38"},
       {{"check", in, "--scale", "3e38"}, "--scale: is '3e38'; must be a number from -2.358e38 to"},
       {{"check", in, "--scale", "1.5x"}, "must be a number from -2.358e38 to 2.358e38"},
-      {{"check", in, "--scale", ""}, ""},
+      {{"check", in, "--scale", ""}, "--scale: is ''; must be a number from"},
       {{"check", in, "--scale", "1", "--scale", "2"},
        "--scale: is given 2 times; must be given once (see tessera check --help)"},
       {{"run", in, "-o", "a.npy", "--output", "b.npy"}, "--output: is given 2 times"},
@@ -152,15 +154,16 @@ TEST(Usage, WrongFlags) {
       {{"check", in, "--seed", "-1"}, "from 0 to 2^64 - 1"},
       {{"check", in, "--seed", "18446744073709551616"}, "from 0 to 2^64 - 1"},
       {{"check", in, "--offset", "0x10"}, "from 0 to 2^64 - 1"},
-      {{"info", "--threads", "0"}, "from 1 to 4096"},
-      {{"info", "--threads", "many"}, "from 1 to 4096"},
+      {{"info", "--threads", "0"}, "--threads: is '0'; must be a whole number from 1 to 512"},
+      {{"info", "--threads", "513"}, "--threads: is '513'; must be a whole number from 1 to 512"},
+      {{"info", "--threads", "many"}, "from 1 to 512"},
       {{"bench", "--seq", "0"}, "from 1 to"},
       {{"bench", "--seq", "512,x"}, "is 'x'"},
       {{"bench", "--heads", "8", "--heads-k", "3"}, "--heads-k: is 3; must divide --heads (8)"},
       {{"bench", "--mask", "window"}, "must be none|causal"},
       {{"bench", "--seconds", "-1"}, "from 0 to 3600"},
       {{"run", in, "-o", "out.txt"}, "must end in .safetensors or .npy"},
-      {{"run", in, "-o", ""}, ""},
+      {{"run", in, "-o", ""}, "--output: is ''; must end in .safetensors or .npy"},
   };
   for (const auto& [arguments, message] : cases) expect_failure(arguments, 2, message);
 }
@@ -211,6 +214,36 @@ TEST(Usage, EveryWrongFile) {
     EXPECT_THAT(outcome.error, HasSubstr(sample.message));
   }
   EXPECT_FALSE(std::filesystem::exists(folder.path() / "out.npy"));
+}
+
+/// fp32 has no number between 0 and 1.4e-45: what is asked for does not become 0 unseen, which
+/// means something else. What fp32 can hold is taken, however small.
+TEST(Usage, NumbersThatWouldBecomeZero) {
+  const std::string in = example("minilm_dense.safetensors");
+  const std::string fp32 = ", which fp32 rounds to 0; must be ";
+  const std::string least = ", and 0 or at least 1.4e-45 in magnitude";
+  for (const std::string number : {"1e-50", "-1e-50", "7e-46", "1e-400", "1e-99999"}) {
+    expect_failure(
+        {"check", in, "--scale=" + number}, 2,
+        "--scale: is '" + number + "'" + fp32 + "a number from -2.358e38 to 2.358e38" + least);
+  }
+  expect_failure({"check", in, "--softcap", "1e-50"}, 2,
+                 "--softcap: is '1e-50'" + fp32 + "a finite number, at least 0" + least);
+  for (const std::string flag : {"--dropout", "--seconds"}) {
+    expect_failure({flag == "--seconds" ? "bench" : "check", flag, "1e-400"}, 2,
+                   flag + ": is '1e-400', which fp64 rounds to 0; must be a number from 0 to ");
+  }
+  expect_failure({"check", in, "--softcap", "1e400"}, 2, "must be a finite number, at least 0");
+  for (const std::string number : {"1.4e-45", "1e-40", "-1e-38", "0", "0e-999"})
+    EXPECT_EQ(run_tessera({"check", in, "--scale=" + number}).status, 0) << number;
+}
+
+/// Nothing between commas is no number that could be left out.
+TEST(Usage, ListsWithoutANumber) {
+  const std::string allowed = "; must be N,N,..., each a whole number from 1 to 16777216";
+  for (const std::string list : {"16,", "16,,17", ",16", ",", ""})
+    expect_failure({"bench", "--seq", list}, 2, "--seq: is '" + list + "'" + allowed);
+  expect_failure({"bench", "--seq", "16, 17"}, 2, "--seq: is ' 17'");
 }
 
 TEST(Usage, SpecialFiles) {
