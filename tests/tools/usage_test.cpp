@@ -246,6 +246,39 @@ TEST(Usage, ListsWithoutANumber) {
   expect_failure({"bench", "--seq", "16, 17"}, 2, "--seq: is ' 17'");
 }
 
+/// Whatever stdout is, what cannot be printed is no success.
+TEST(Usage, OutputThatCannotBePrinted) {
+  const Folder folder;
+  const std::string in = write_tensors(folder.path() / "in.safetensors", qkv({1, 4, 2, 8}));
+  const std::string out = (folder.path() / "out.safetensors").string();
+  const Words bench{"bench",      "--seq", "16",        "--heads", "1",
+                    "--head-dim", "8",     "--seconds", "0",       "--no-naive"};
+  for (const Words& arguments : {Words{"--version"},
+                                 {"--help"},
+                                 {"run", "--help"},
+                                 {"--json", "info", "--help"},
+                                 {"info"},
+                                 {"info", "--json"},
+                                 {"run", in, "-o", out},
+                                 {"check", in},
+                                 {"check", in, "--json"},
+                                 bench}) {
+    SCOPED_TRACE(::testing::PrintToString(arguments));
+    const Outcome outcome = run_tessera_in({.standard_output = "/dev/full"}, arguments);
+    EXPECT_EQ(outcome.status, 2);
+    EXPECT_EQ(outcome.error, "tessera: standard output cannot be written\n");
+  }
+  EXPECT_EQ(run_tessera_in({.standard_output = "/dev/full"}, {"frobnicate", "--json"}).status, 2);
+  const Outcome json = run_tessera_in({.standard_error = "/dev/full"}, {"frobnicate", "--json"});
+  EXPECT_EQ(json.status, 2);
+  EXPECT_EQ(json.json().value("exit_status", -1), 2);
+  for (const Words& arguments : {Words{"frobnicate"}, {"--version"}}) {
+    const Outcome both =
+        run_tessera_in({.standard_output = "/dev/full", .standard_error = "/dev/full"}, arguments);
+    EXPECT_EQ(both.status, 2);
+  }
+}
+
 TEST(Usage, SpecialFiles) {
   const Folder folder;
   const std::string pipe = folder.make_pipe("pipe").string();

@@ -9,6 +9,7 @@
 #include <exception>
 #include <new>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <string_view>
 
@@ -59,7 +60,8 @@ std::string one_line(std::string text) {
 
 int fail(const Request& request, std::string_view command, const std::string& what, Status status) {
   const std::string text = one_line(what);
-  fmt::print(stderr, "tessera: {}\n", text);
+  // If that cannot be written either, the status still tells. (fmt::print would throw.)
+  std::fputs(fmt::format("tessera: {}\n", text).c_str(), stderr);
   if (request.json) {
     try {
       print(to_text(failure_json(command, text, status)));
@@ -116,6 +118,16 @@ Report answer(const std::string& command, const Request& request) {
   if (command == "run") return run(request.attention, request.output);
   if (command == "check") return check(request.attention);
   return bench(request.bench, request.output);
+/// --help and --version.
+int explain(const CLI::App& app, const CLI::Success& success, const Request& request) {
+  std::ostringstream text;  // what is printed to std::cout may be lost unseen
+  const int status = app.exit(success, text, text);
+  try {
+    print(text.str());
+  } catch (const BadInput& error) {
+    return fail(request, subcommand_of(app), error.what(), Status::BadInput);
+  }
+  return status;
 }
 
 int run_command(const std::string& command, const Request& request) {
@@ -149,8 +161,7 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
     command = app.get_subcommands().front()->get_name();
   } catch (const CLI::Success& success) {  // --help, --version
-    const int status = app.exit(success);
-    return std::fflush(stdout) == 0 ? status : static_cast<int>(Status::BadInput);
+    return explain(app, success, request);
   } catch (const CLI::ParseError& error) {
     // The parser may have stopped before it came to --json.
     for (int i = 1; i < argc; ++i)
