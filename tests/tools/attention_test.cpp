@@ -53,6 +53,22 @@ TEST(Info, TextAndJson) {
     EXPECT_FALSE(json.at("backend").get<std::string>().empty());
     EXPECT_GE(json.at("devices").size(), 1u);
   }
+TEST(Info, SaysWhetherTheForcedKernelExists) {
+  for (const auto& [name, known] : {std::pair<std::string, bool>{"generic", true},
+                                    {"forward.generic", true},
+                                    {"nope", false},
+                                    {"gener", false}}) {
+    SCOPED_TRACE(name);
+    const std::map<std::string, std::string> forced{{"TESSERA_KERNEL", name}};
+    const Outcome text = run_tessera({"info"}, forced);
+    EXPECT_EQ(text.status, 0);
+    EXPECT_THAT(text.out, HasSubstr("restricted to '" + name + "' by TESSERA_KERNEL"));
+    EXPECT_EQ(text.out.find("names no kernel of this build") == std::string::npos, known);
+    const nlohmann::json json = run_tessera({"info", "--json"}, forced).json();
+    EXPECT_EQ(json.at("kernel_forced"), name);
+    EXPECT_EQ(json.at("kernel_known"), known);
+  }
+  EXPECT_FALSE(run_tessera({"info", "--json"}).json().contains("kernel_known"));
 }
 
 TEST(Info, Threads) {
