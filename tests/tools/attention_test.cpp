@@ -53,6 +53,8 @@ TEST(Info, TextAndJson) {
     EXPECT_FALSE(json.at("backend").get<std::string>().empty());
     EXPECT_GE(json.at("devices").size(), 1u);
   }
+}
+
 TEST(Info, SaysWhetherTheForcedKernelExists) {
   for (const auto& [name, known] : {std::pair<std::string, bool>{"generic", true},
                                     {"forward.generic", true},
@@ -443,6 +445,19 @@ TEST(Bench, NaiveKnowsGroupsAndTypes) {
       run_tessera({"bench", "--seq", "64", "--no-naive", "--seconds", "0", "--json"});
   EXPECT_EQ(alone.status, 0);
   EXPECT_FALSE(alone.json().at("results").at(0).contains("naive_ms"));
+}
+
+/// A result is not written over what is no result.
+TEST(Bench, WritesJsonFilesOnly) {
+  const Folder folder;
+  const auto other = folder.write("in.safetensors", "before");
+  for (const auto& output : {other.string(), (folder.path() / "out").string(), std::string{}}) {
+    const Outcome outcome = run_tessera({"bench", "--seq", "16", "--seconds", "0", "-o", output});
+    EXPECT_EQ(outcome.status, 2);
+    EXPECT_EQ(outcome.error, "tessera: --output: is '" + output + "'; must end in .json\n");
+  }
+  EXPECT_EQ(read_file(other), "before");
+  EXPECT_EQ(folder.entries(), 1);
 }
 
 TEST(Bench, UnsupportedHeadDimension) {

@@ -33,7 +33,7 @@ struct Request {
   bool json = false;
   std::optional<std::int64_t> threads{};
   AttentionFlags attention{};
-  std::string output{};
+  std::optional<std::string> output{};
   BenchFlags bench{};
 };
 
@@ -71,6 +71,13 @@ int fail(const Request& request, std::string_view command, const std::string& wh
   return static_cast<int>(status);
 }
 
+CLI::Option* add_output(CLI::App& app, Request& request, const std::string& help) {
+  return app
+      .add_option_function<std::string>(
+          "-o,--output", [&](const std::string& file) { request.output = file; }, help)
+      ->type_name("OUT");
+}
+
 void define(CLI::App& app, Request& request) {
   app.description(
       "Exact attention, computed tile by tile: on tensors from files, checked and timed.");
@@ -95,11 +102,10 @@ void define(CLI::App& app, Request& request) {
                          "Compute attention on a file's tensors and write out, and lse, the "
                          "logarithm of each row's sum of exp(score)");
   add_attention_flags(*run, request.attention);
-  run->add_option("-o,--output", request.output,
-                  "The file to write: X.safetensors (out and lse), or X.npy (out; lse goes to "
-                  "X.lse.npy). It appears complete or not at all")
-      ->required()
-      ->type_name("OUT");
+  add_output(*run, request,
+             "The file to write: X.safetensors (out and lse), or X.npy (out; lse goes to "
+             "X.lse.npy). It appears complete or not at all")
+      ->required();
   CLI::App* check = app.add_subcommand(
       "check",
       "Compute attention on a file's tensors and compare it with a float64 reference, and with "
@@ -108,16 +114,17 @@ void define(CLI::App& app, Request& request) {
   CLI::App* bench = app.add_subcommand(
       "bench", "Time attention on random tensors, and a naive computation beside it");
   add_bench_flags(*bench, request.bench);
-  bench->add_option("-o,--output", request.output, "Write what --json prints to this file too")
-      ->type_name("OUT");
+  add_output(*bench, request, "Write what --json prints to this file too: X.json");
 }
 
 Report answer(const std::string& command, const Request& request) {
   if (request.threads) set_threads(*request.threads);
   if (command == "info") return info();
-  if (command == "run") return run(request.attention, request.output);
+  if (command == "run") return run(request.attention, request.output.value_or(""));
   if (command == "check") return check(request.attention);
   return bench(request.bench, request.output);
+}
+
 /// --help and --version.
 int explain(const CLI::App& app, const CLI::Success& success, const Request& request) {
   std::ostringstream text;  // what is printed to std::cout may be lost unseen
