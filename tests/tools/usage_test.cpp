@@ -279,6 +279,26 @@ TEST(Usage, OutputThatCannotBePrinted) {
   }
 }
 
+/// A name that is empty is not seen in a message unless it stands in quotes.
+TEST(Usage, EmptyFileNames) {
+  const Folder folder;
+  const std::string in = example("minilm_dense.safetensors");
+  const std::string out = (folder.path() / "out.npy").string();
+  const std::string q =
+      folder.write("q.npy", npy_bytes("{'descr':'<f4','fortran_order':False,'shape':(6,)}", 24))
+          .string();
+  for (const Words& arguments : {Words{"check", ""},
+                                 {"run", "", "-o", out},
+                                 {"check", "", q, q},
+                                 {"check", q, "", q},
+                                 {"check", q, q, ""},
+                                 {"check", "", "", ""}}) {
+    expect_failure(arguments, 2, "'': is empty; must be a file name");
+  }
+  expect_failure({"run", in, "-o", ""}, 2, "--output: is ''");
+  expect_failure({"bench", "-o", ""}, 2, "--output: is ''; must end in .json");
+}
+
 TEST(Usage, SpecialFiles) {
   const Folder folder;
   const std::string pipe = folder.make_pipe("pipe").string();
