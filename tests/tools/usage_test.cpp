@@ -340,8 +340,11 @@ TEST(Usage, WrongTensors) {
   expect(with("q", zeros(Element::f32, {4, 2, 8})), "see --layout");
   expect(good, "layout shd has 3 axes", {"--layout", "shd"});
   expect(good, "its metadata says layout 'sdh'", {}, {{"layout", "sdh"}});
-  expect(with("k", zeros(Element::f32, {1, 4, 2, 16})), "key.extent.dim");
-  expect(with("v", zeros(Element::f32, {1, 5, 2, 8})), "value.extent.seq");
+  expect(with("k", zeros(Element::f32, {1, 4, 2, 16})),
+         "in.safetensors: k.extent.dim is 16; must equal q.extent.dim (8)");
+  expect(with("v", zeros(Element::f32, {1, 5, 2, 8})),
+         "in.safetensors: v.extent.seq is 5; must equal k.extent.seq (4)");
+  expect(with("mask", zeros(Element::boolean, {4, 3})), "in.safetensors: mask.extent.dim is 3; ");
   expect(with("k", zeros(Element::f32, {2, 4, 2, 8})), "batch");
   expect(with("bias", zeros(Element::i32, {4, 4})), "bias is I32; must be F32, F16 or BF16");
   expect(with("bias", zeros(Element::f32, {3, 4})), "bias");
@@ -371,14 +374,14 @@ TEST(Usage, WrongTensors) {
          "out_full has shape [1, 4, 2, 9]; must have [1, 4, 2, 8]");
   expect(with("lse_full", zeros(Element::i32, {1, 2, 4})), "lse_full is I32");
   expect(qkv({1, 4, 2, 12}),
-         "query.extent.dim is 12; must be a multiple of 8 from 8 to 256, or 512: pad query and key "
+         "q.extent.dim is 12; must be a multiple of 8 from 8 to 256, or 512: pad query and key "
          "with zeros to 16, and set scale to 1/√12",
          {}, {}, 3);
   expect(qkv({1, 4, 3, 8}, {1, 4, 2, 8}),
-         "query.extent.head is 3; must be a multiple of key.extent.head (2)");
-  expect(qkv({1, 4, 3, 8}, {1, 4, 0, 8}), "key.extent.head is 0; must be at least 1");
-  expect(qkv({1, 4, 2, 0}), "query.extent.dim is 0; must be a multiple of 8 from 8 to 256, or 512",
-         {}, {}, 3);
+         "q.extent.head is 3; must be a multiple of k.extent.head (2)");
+  expect(qkv({1, 4, 3, 8}, {1, 4, 0, 8}), "k.extent.head is 0; must be at least 1");
+  expect(qkv({1, 4, 2, 0}), "q.extent.dim is 0; must be a multiple of 8 from 8 to 256, or 512", {},
+         {}, 3);
 }
 
 /// Of three files, the one that holds the wrong tensor is named, and the right one beside it.
@@ -414,10 +417,10 @@ TEST(Usage, WrongTensorOfThreeFiles) {
   expect(with("k", zeros(Element::f32, {4, 2, 8})), "k",
          "k has shape [4, 2, 8]; layout bshd has 4");
   expect(with("k", zeros(Element::f32, {1, 4, 2, 16})), "k",
-         "key.extent.dim is 16; must equal query.extent.dim (8)");
+         "k.extent.dim is 16; must equal q.extent.dim (8)");
   expect(with("v", zeros(Element::f32, {1, 5, 2, 8})), "v",
-         "value.extent.seq is 5; must equal key.extent.seq (4)");
-  expect(with("v", zeros(Element::f32, {1, 4, 2, 12})), "v", "value.extent.dim is 12", 3);
+         "v.extent.seq is 5; must equal k.extent.seq (4)");
+  expect(with("v", zeros(Element::f32, {1, 4, 2, 12})), "v", "v.extent.dim is 12", 3);
 }
 
 TEST(Usage, AlmostNpy) {
