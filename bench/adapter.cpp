@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstring>
 #include <stdexcept>
+#include <string_view>
 
 #include <dlfcn.h>
 
@@ -80,6 +81,20 @@ std::string reason(const tessera_adapter& table, tessera_status status) {
   }
 }
 
+// As <tessera/adapter.h> wants it: it becomes part of the names of kernels, cases and files.
+bool is_file_name(std::string_view name) noexcept {
+  constexpr std::string_view kAllowed =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.";
+  return !name.empty() && name.find_first_not_of(kAllowed) == std::string_view::npos &&
+         name != "." && name != "..";
+}
+
+// In a message, whatever bytes it has.
+std::string printable(std::string text) {
+  for (char& c : text) c = c >= ' ' && c <= '~' ? c : '?';
+  return text;
+}
+
 }  // namespace
 
 tessera_args to_c(const Args& args) noexcept {
@@ -144,7 +159,7 @@ Adapter::Adapter(const std::string& path) {
   // With a slash, so that the loader looks nowhere else.
   const std::string file = path.find('/') == std::string::npos ? "./" + path : path;
   const auto refuse = [&](const std::string& text) {
-    throw std::runtime_error("adapter " + path + ": " + text);
+    throw std::runtime_error("adapter " + (path.empty() ? "''" : path) + ": " + text);
   };
   void* const library = ::dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL);
   if (library == nullptr) refuse(::dlerror());
@@ -156,6 +171,10 @@ Adapter::Adapter(const std::string& path) {
   std::memcpy(&table_, table, std::min(table->size, sizeof table_));
   if (table_.name == nullptr || table_.supports == nullptr) refuse("has no name or no supports");
   name_ = table_.name;
+  if (!is_file_name(name_)) {
+    refuse("its name is '" + printable(name_) +
+           "'; must be a file name of letters, digits, '-', '_' and '.'");
+  }
 }
 
 bool Adapter::has(Operation operation) const noexcept {

@@ -9,6 +9,7 @@
 #include <exception>
 #include <iterator>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,15 +40,26 @@ void add_context() {
   if (const auto* adapter = tessera::bench::adapter()) add("adapter", adapter->name());
 }
 
+void print_help() {
+  std::fputs(
+      "tessera_bench [--adapter PATH.so]\n"
+      "          measures somebody else's implementation, behind <tessera/adapter.h>, in the "
+      "place\n"
+      "          of Tessera's. What follows is Google Benchmark's.\n\n",
+      stdout);
+  benchmark::PrintDefaultHelp();
+}
+
 /// Takes --adapter PATH or --adapter=PATH out of the arguments.
 std::optional<std::string> take_adapter(std::vector<char*>& arguments) {
   constexpr std::string_view kFlag = "--adapter";
   std::optional<std::string> path;
   for (auto it = arguments.begin(); it != arguments.end();) {
     const std::string_view argument(*it);
-    if (argument == kFlag && std::next(it) != arguments.end()) {
-      path = *std::next(it);
-      it = arguments.erase(it, it + 2);
+    if (argument == kFlag) {
+      const auto value = std::next(it);
+      path = value != arguments.end() ? *value : "";
+      it = arguments.erase(it, value != arguments.end() ? std::next(value) : value);
     } else if (argument.starts_with(kFlag) && argument.substr(kFlag.size()).starts_with('=')) {
       path = argument.substr(kFlag.size() + 1);
       it = arguments.erase(it);
@@ -55,6 +67,8 @@ std::optional<std::string> take_adapter(std::vector<char*>& arguments) {
       ++it;
     }
   }
+  if (path && path->empty())
+    throw std::invalid_argument("--adapter has no value; must be --adapter=PATH.so");
   return path;
 }
 
@@ -69,7 +83,7 @@ int main(int argc, char** argv) try {
   int count = static_cast<int>(arguments.size());
   arguments.push_back(nullptr);
 
-  benchmark::Initialize(&count, arguments.data());
+  benchmark::Initialize(&count, arguments.data(), print_help);
   if (benchmark::ReportUnrecognizedArguments(count, arguments.data())) return 2;
   std::optional<tessera::bench::Adapter> adapter;
   if (path) tessera::bench::set_adapter(&adapter.emplace(*path));

@@ -347,18 +347,20 @@ Backward compute(const Args& args, const Options& options, const ConstTensor& do
     result.dk_magnitude.assign(lines(args.key.extent), 0.0);
     result.dv_magnitude.assign(lines(args.value.extent), 0.0);
   }
-  const auto sequences = static_cast<std::int64_t>(call.sequences.size());
   Sum<Real> dbias, dsink;
   if (args.bias.data != nullptr) dbias.reset(static_cast<std::int64_t>(elements(args.bias.extent)));
-  if (args.sinks.data != nullptr) dsink.reset(sequences * call.head_q);
+  if (args.sinks.data != nullptr)
+    dsink.reset(static_cast<std::int64_t>(call.sequences.size()) * call.head_q);
+  const std::vector<Sequence> sequences = call.with_rows();
   double work = 0;
-  for (const Sequence& s : call.sequences) {
+  for (const Sequence& s : sequences) {
     work += static_cast<double>(s.rows) * static_cast<double>(s.keys) *
             static_cast<double>(call.head_q) * static_cast<double>(3 * call.dim + 2 * call.dim_v);
   }
   const Job<Real> job{call, dout, dlse, out, result, dbias, dsink};
-  parallel(sequences * call.head_k, shares_dbias(call) ? 0 : work, [&](std::int64_t pair) {
-    PairBackward<Real>(job, call.sequences[static_cast<std::size_t>(pair / call.head_k)],
+  const std::int64_t pairs = static_cast<std::int64_t>(sequences.size()) * call.head_k;
+  parallel(pairs, shares_dbias(call) ? 0 : work, [&](std::int64_t pair) {
+    PairBackward<Real>(job, sequences[static_cast<std::size_t>(pair / call.head_k)],
                        pair % call.head_k)
         .run();
   });

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cmath>
+#include <iterator>
 #include <thread>
 
 #include "reference/number.hpp"
@@ -44,8 +45,10 @@ Call::Call(const Args& a, const Options& options)
   const bool packed = a.cu_seqlens_q.data != nullptr;
   const bool bottom_right =
       options.mask.alignment().value_or(Alignment::BottomRight) == Alignment::BottomRight;
-  const std::int64_t count =
-      packed ? std::max<std::int64_t>(a.cu_seqlens_q.size - 1, 0) : a.query.extent.batch;
+  const bool no_rows = head_q == 0 || a.query.extent.seq == 0;  // and then of any batch none
+  const std::int64_t count = packed    ? std::max<std::int64_t>(a.cu_seqlens_q.size - 1, 0)
+                             : no_rows ? 0
+                                       : a.query.extent.batch;
   for (std::int64_t i = 0; i < count; ++i) {
     Sequence s{
         .index = i, .batch = packed ? 0 : i, .rows = a.query.extent.seq, .keys = a.key.extent.seq};
@@ -63,6 +66,13 @@ Call::Call(const Args& a, const Options& options)
     s.diagonal = bottom_right ? s.key_end - s.query_end : 0;
     sequences.push_back(s);
   }
+}
+
+std::vector<Sequence> Call::with_rows() const {
+  std::vector<Sequence> result;
+  std::ranges::copy_if(sequences, std::back_inserter(result),
+                       [](const Sequence& s) { return s.rows > 0; });
+  return result;
 }
 
 Interval Call::visible(const Sequence& s, std::int64_t row) const {

@@ -41,6 +41,10 @@ struct Call {
   // What the mask and the ranges let row `row` see.
   Interval visible(const Sequence& sequence, std::int64_t row) const;
 
+  // Sequences that have rows: what the others add to any result is nothing. (Packed segments
+  // without rows times heads without rows may be more than there are elements.)
+  std::vector<Sequence> with_rows() const;
+
   const Args& args;
   std::int64_t head_q = 0;
   std::int64_t head_k = 0;

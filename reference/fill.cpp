@@ -11,6 +11,7 @@ namespace {
 // array.
 template <class Value>
 void fill(const Tensor& t, Value value) {
+  if (is_empty(t.extent)) return;
   std::uint64_t position = 0;
   for (std::int64_t b = 0; b < t.extent.batch; ++b) {
     for (std::int64_t h = 0; h < t.extent.head; ++h) {

@@ -90,17 +90,17 @@ Forward compute(const Args& args, const Options& options) {
   result.score_magnitude.assign(kLow<Real> ? 0 : rows, 0.0);
 
   // Few sequences and heads: their tiles are spread over threads. Many: sequences and heads are.
-  const std::int64_t pairs = static_cast<std::int64_t>(call.sequences.size()) * call.head_k;
+  const std::vector<Sequence> sequences = call.with_rows();
+  const std::int64_t pairs = static_cast<std::int64_t>(sequences.size()) * call.head_k;
   double work = 0;
-  for (const Sequence& s : call.sequences) {
+  for (const Sequence& s : sequences) {
     work += static_cast<double>(s.rows) * static_cast<double>(s.keys) *
             static_cast<double>(call.head_q) * static_cast<double>(call.dim + call.dim_v);
   }
   const bool spread_pairs = pairs >= 8;
   parallel(pairs, spread_pairs ? work : 0, [&](std::int64_t pair) {
-    const Sequence& s = call.sequences[static_cast<std::size_t>(pair / call.head_k)];
+    const Sequence& s = sequences[static_cast<std::size_t>(pair / call.head_k)];
     const std::int64_t head_k = pair % call.head_k;
-    if (s.rows == 0) return;
     const Panel<Real> keys_transposed = pack_keys_transposed<Real>(args.key, s, head_k);
     const Panel<Real> values = pack_keys<Real>(args.value, s, head_k);
     const std::vector<RowRange> tiles = row_tiles(s);

@@ -82,7 +82,9 @@ class TensorJudge {
     const Extents& extent = judged_.ours.extent;
     std::vector<std::int64_t> starts = judged_.starts;
     if (starts.empty()) starts = {0, extent.seq};
-    for (std::int64_t b = 0; b < extent.batch; ++b) {
+    starts.erase(std::ranges::unique(starts).begin(), starts.end());  // without rows: no head
+    const std::int64_t batch = is_empty(extent) ? 0 : extent.batch;
+    for (std::int64_t b = 0; b < batch; ++b) {
       for (std::int64_t h = 0; h < extent.head; ++h) {
         for (std::size_t i = 0; i + 1 < starts.size(); ++i) head(b, h, starts[i], starts[i + 1]);
       }
@@ -195,7 +197,8 @@ Verdict judge_lse(const Tensor& ours, const Forward& ref, const Forward& low,
                   const std::vector<std::int64_t>& starts) {
   Verdict verdict;
   std::string text;
-  for (std::int64_t b = 0; b < ours.extent.batch; ++b) {
+  const std::int64_t batch = is_empty(ours.extent) ? 0 : ours.extent.batch;
+  for (std::int64_t b = 0; b < batch; ++b) {
     for (std::int64_t h = 0; h < ours.extent.head; ++h) {
       for (std::int64_t r = starts.empty() ? 0 : starts.front();
            r < (starts.empty() ? ours.extent.seq : starts.back()); ++r) {

@@ -136,7 +136,7 @@ void convert(DType dtype, const void* data, std::int64_t first, std::int64_t str
 }
 
 std::vector<double> to_doubles(const ConstTensor& t) {
-  if (t.data == nullptr) return {};
+  if (t.data == nullptr || is_empty(t.extent)) return {};
   std::vector<double> values(
       static_cast<std::size_t>(t.extent.batch * t.extent.head * t.extent.seq * t.extent.dim));
   double* to = values.data();
@@ -151,6 +151,7 @@ std::vector<double> to_doubles(const ConstTensor& t) {
 }
 
 void from_doubles(const std::vector<double>& values, const Tensor& t) {
+  if (is_empty(t.extent)) return;
   const double* from = values.data();
   for (std::int64_t b = 0; b < t.extent.batch; ++b) {
     for (std::int64_t h = 0; h < t.extent.head; ++h) {

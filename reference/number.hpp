@@ -94,6 +94,12 @@ constexpr std::int64_t index_of(const Strides& s, std::int64_t batch, std::int64
   return batch * s.batch + head * s.head + seq * s.seq + dim * s.dim;
 }
 
+/// Whether there is no element: loops over the axes around one of extent 0 may be as long as a
+/// number can say.
+constexpr bool is_empty(const Extents& e) noexcept {
+  return e.batch == 0 || e.head == 0 || e.seq == 0 || e.dim == 0;
+}
+
 /// All of a tensor as a dense [batch, head, seq, dim] array; empty if it is absent.
 std::vector<double> to_doubles(const ConstTensor& tensor);
 

@@ -125,6 +125,15 @@ class Output(unittest.TestCase):
         self.assertNotEqual(done.returncode, 0)
         self.assertIn("/nowhere/at/all.so", done.stderr)
 
+    def test_adapter_without_a_value_is_an_error(self) -> None:
+        for arguments in (["--adapter"], ["--adapter="]):
+            done = self.run_bench("--benchmark_list_tests=true", *arguments)
+            self.assertNotEqual(done.returncode, 0)
+            self.assertIn("--adapter has no value; must be --adapter=PATH.so", done.stderr)
+
+    def test_help_says_adapter(self) -> None:
+        self.assertIn("--adapter PATH.so", self.run_bench("--help").stdout)
+
     def test_filter_that_matches_nothing_is_an_error(self) -> None:
         self.assertNotEqual(self.run_bench("--benchmark_filter=no/such/name").returncode, 0)
 

@@ -3,17 +3,18 @@
 //
 //     --kernels=WORD       only kernels whose names hold the word
 //     --adapter=PATH.so    somebody else's implementation, behind <tessera/adapter.h>, in the place
-//                          of our kernels; or --adapter PATH.so
+//                          of our kernels
 //
-// Exit status: 0 all passed; 1 something failed, or an adapter computed nothing at all; 2 an
-// argument is wrong, or that file is no adapter.
+// or --kernels WORD, --adapter PATH.so. Exit status: 0 all passed; 1 something failed, or an
+// adapter computed nothing at all; 2 an argument is wrong, or that file is no adapter.
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <optional>
 #include <set>
+#include <stdexcept>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include <gtest/gtest.h>
@@ -170,23 +171,55 @@ class Summary : public ::testing::Environment {
   }
 };
 
+constexpr const char* kHelp =
+    R"(This program runs every case of attention on every kernel of the build and judges it.
+
+  --kernels=WORD
+      Only kernels whose names hold the word.
+  --adapter=PATH.so
+      Somebody else's implementation, behind <tessera/adapter.h>, in the place of
+      our kernels.
+
+Exit status: 0 all passed; 1 something failed, or an adapter computed nothing at
+all; 2 an argument is wrong, or that file is no adapter. What follows is
+GoogleTest's.
+
+)";
+
+bool asks_for_help(const std::vector<std::string>& arguments) {
+  return std::ranges::find(arguments, "--help") != arguments.end() ||
+         std::ranges::find(arguments, "-h") != arguments.end();
+}
+
 // The value of --NAME=VALUE or --NAME VALUE, at argument `i`, which moves to the last it takes.
-std::optional<std::string> value_of(std::string_view flag, const std::vector<std::string>& all,
-                                    std::size_t& i) {
-  if (all[i] == flag && i + 1 < all.size()) return all[++i];
-  if (!all[i].starts_with(flag) || !all[i].substr(flag.size()).starts_with('=')) return {};
-  return all[i].substr(flag.size() + 1);
+// `meaning` is what the value must be.
+std::optional<std::string> value_of(const std::string& flag, const std::string& meaning,
+                                    const std::vector<std::string>& all, std::size_t& i) {
+  std::string value;
+  if (all[i].starts_with(flag + '=')) {
+    value = all[i].substr(flag.size() + 1);
+  } else if (all[i] != flag) {
+    return {};
+  } else if (i + 1 < all.size()) {
+    value = all[++i];
+  }
+  if (value.empty())
+    throw std::invalid_argument(flag + " has no value; must be " + flag + '=' + meaning);
+  return value;
 }
 
 int run_all(const std::vector<std::string>& arguments) {
   std::optional<bench::Adapter> adapter;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (const auto word = value_of("--kernels", arguments, i)) {
+    if (const auto word = value_of("--kernels", "WORD", arguments, i)) {
       choose_kernels(*word);
-    } else if (const auto path = value_of("--adapter", arguments, i)) {
+    } else if (const auto path = value_of("--adapter", "PATH.so", arguments, i)) {
       adapter.emplace(*path);
     } else {
-      std::fprintf(stderr, "conformance: unknown argument '%s'\n", arguments[i].c_str());
+      std::fprintf(stderr,
+                   "conformance: unknown argument '%s'; must be --kernels=WORD, --adapter=PATH.so "
+                   "or GoogleTest's (see --help)\n",
+                   arguments[i].c_str());
       return 2;
     }
   }
@@ -211,7 +244,10 @@ int run_all(const std::vector<std::string>& arguments) {
 }  // namespace tessera::testing
 
 int main(int argc, char** argv) try {
-  ::testing::InitGoogleTest(&argc, argv);
+  const bool help = tessera::testing::asks_for_help({argv + 1, argv + argc});
+  if (help) std::fputs(tessera::testing::kHelp, stdout);
+  ::testing::InitGoogleTest(&argc, argv);  // prints its own help too
+  if (help) return 0;
   return tessera::testing::run_all(std::vector<std::string>(argv + 1, argv + argc));
 } catch (const std::exception& error) {
   std::fprintf(stderr, "conformance: %s\n", error.what());

@@ -55,6 +55,24 @@ TEST(Info, TextAndJson) {
   }
 }
 
+TEST(Info, SaysWhetherTheForcedKernelExists) {
+  for (const auto& [name, known] : {std::pair<std::string, bool>{"generic", true},
+                                    {"forward.generic", true},
+                                    {"nope", false},
+                                    {"gener", false}}) {
+    SCOPED_TRACE(name);
+    const std::map<std::string, std::string> forced{{"TESSERA_KERNEL", name}};
+    const Outcome text = run_tessera({"info"}, forced);
+    EXPECT_EQ(text.status, 0);
+    EXPECT_THAT(text.out, HasSubstr("restricted to '" + name + "' by TESSERA_KERNEL"));
+    EXPECT_EQ(text.out.find("names no kernel of this build") == std::string::npos, known);
+    const nlohmann::json json = run_tessera({"info", "--json"}, forced).json();
+    EXPECT_EQ(json.at("kernel_forced"), name);
+    EXPECT_EQ(json.at("kernel_known"), known);
+  }
+  EXPECT_FALSE(run_tessera({"info", "--json"}).json().contains("kernel_known"));
+}
+
 TEST(Info, Threads) {
   const auto threads = [](const Words& arguments,
                           const std::map<std::string, std::string>& variables) {
@@ -226,6 +244,39 @@ TEST(Check, EmptyIsLegal) {
   }
 }
 
+/// A huge axis beside one of 0 is no element: nothing to do, in no time and no memory.
+TEST(Check, EmptyBesideHuge) {
+  constexpr std::int64_t kHuge = std::int64_t{1} << 40;
+  const Folder folder;
+  auto packed = qkv({0, kHuge, 8});
+  packed["cu_seqlens"] = numbers({0, 0, 0});
+  // 2^38 pairs of a segment without rows and a head that no row of it has.
+  auto segments = qkv({1, 1 << 18, 8});
+  segments["cu_seqlens"] = numbers(std::vector<std::int32_t>(1 << 20, 0));
+  for (const auto& tensors :
+       {qkv({2, 0, kHuge, 8}), qkv({kHuge, 0, 2, 8}), qkv({kHuge, 5, 0, 8}), qkv({0, kHuge, 2, 8}),
+        qkv({0, 3, kHuge, 8}), qkv({1, 0, kHuge, 8}), packed, segments}) {
+    const std::string in = write_tensors(folder.path() / "in.safetensors", tensors);
+    SCOPED_TRACE(io::to_string(tensors.at("q").shape));
+    const Outcome outcome = run_tessera({"check", in});
+    ASSERT_FALSE(outcome.timed_out);
+    ASSERT_EQ(outcome.status, 0) << outcome.error << outcome.out;
+    EXPECT_THAT(outcome.out, HasSubstr("out has no elements to compare"));
+    EXPECT_THAT(outcome.out, HasSubstr("PASS"));
+    const nlohmann::json json = run_tessera({"check", in, "--json"}).json();
+    EXPECT_EQ(json.at("pass"), true);
+    EXPECT_EQ(json.at("out").at("numbers"), 0);
+    EXPECT_EQ(json.at("lse").at("numbers"), 0);
+  }
+  const auto npy = folder.path() / "q.npy";
+  io::AtomicFile file(npy);
+  io::write_npy(file, zeros(io::Element::f32, {kHuge, 0, 1, 8}));
+  file.commit();
+  const Outcome outcome = run_tessera({"check", npy.string(), npy.string(), npy.string()});
+  ASSERT_FALSE(outcome.timed_out);
+  EXPECT_EQ(outcome.status, 0) << outcome.error << outcome.out;
+}
+
 TEST(Check, ExamplesAndTheirAnswers) {
   const std::tuple<std::string, Words, double> cases[] = {
       {"minilm_dense.safetensors", {"--mask", "none"}, 5e-6},
@@ -394,6 +445,19 @@ TEST(Bench, NaiveKnowsGroupsAndTypes) {
       run_tessera({"bench", "--seq", "64", "--no-naive", "--seconds", "0", "--json"});
   EXPECT_EQ(alone.status, 0);
   EXPECT_FALSE(alone.json().at("results").at(0).contains("naive_ms"));
+}
+
+/// A result is not written over what is no result.
+TEST(Bench, WritesJsonFilesOnly) {
+  const Folder folder;
+  const auto other = folder.write("in.safetensors", "before");
+  for (const auto& output : {other.string(), (folder.path() / "out").string(), std::string{}}) {
+    const Outcome outcome = run_tessera({"bench", "--seq", "16", "--seconds", "0", "-o", output});
+    EXPECT_EQ(outcome.status, 2);
+    EXPECT_EQ(outcome.error, "tessera: --output: is '" + output + "'; must end in .json\n");
+  }
+  EXPECT_EQ(read_file(other), "before");
+  EXPECT_EQ(folder.entries(), 1);
 }
 
 TEST(Bench, UnsupportedHeadDimension) {

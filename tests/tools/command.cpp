@@ -40,12 +40,17 @@ struct Pipe {
   }
 };
 
+/// A descriptor of the file, or the other one if there is none.
+int file_or(const std::string& file, int other) {
+  return file.empty() ? other : ::open(file.c_str(), O_WRONLY | O_CLOEXEC);
+}
+
 [[noreturn]] void become(const std::vector<std::string>& arguments,
                          const Surroundings& surroundings, int out, int error) {
   const int nothing = ::open("/dev/null", O_RDONLY);
   ::dup2(nothing, STDIN_FILENO);
-  ::dup2(out, STDOUT_FILENO);
-  ::dup2(error, STDERR_FILENO);
+  ::dup2(file_or(surroundings.standard_output, out), STDOUT_FILENO);
+  ::dup2(file_or(surroundings.standard_error, error), STDERR_FILENO);
   if (surroundings.longest_file) {
     const rlimit limit{*surroundings.longest_file, *surroundings.longest_file};
     ::setrlimit(RLIMIT_FSIZE, &limit);

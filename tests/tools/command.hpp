@@ -32,6 +32,8 @@ struct Surroundings {
   std::optional<std::size_t> longest_file{};  ///< bytes, as by ulimit -f
   /// Called now and then while the command runs; the signal that it returns is sent.
   std::function<std::optional<int>()> interrupt{};
+  std::string standard_output{};  ///< the file that stdout is, instead of Outcome::out
+  std::string standard_error{};   ///< the same of stderr
 };
 
 /// Runs `tessera ARGUMENTS...` for at most a minute (more where instrumented).

@@ -124,7 +124,7 @@ TEST(Readers, RefuseWhatIsNoRegularFile) {
       {"/dev/zero", "is a device; must be a regular file"},
       {"/dev/null", "is a device; must be a regular file"},
       {folder.path() / "missing", "cannot open it: No such file or directory"},
-      {"", "cannot open it"},
+      {"", "'': is empty; must be a file name"},
       {std::string(5000, 'x'), "cannot open it: File name too long"},
   };
   for (const auto& [file, message] : cases) {

@@ -134,14 +134,16 @@ TEST(Usage, WrongFlags) {
       {{"check", in, "--left", "3"}, "need --mask window"},
       {{"check", in, "--mask", "window"}, "needs --left, --right or both"},
       {{"check", in, "--mask", "window", "--left", "-1"},
-       "is '-1'; must be a whole number, at least 0"},
+       "--left: is '-1'; must be a whole number from 0 to 2^63 - 1"},
       {{"check", in, "--mask", "window", "--left", "99999999999999999999"},
-       "must be a whole number"},
+       "--left: is '99999999999999999999'; must be a whole number from 0 to 2^63 - 1"},
+      {{"check", in, "--mask", "window", "--right", "9223372036854775808"},
+       "--right: is '9223372036854775808'; must be a whole number from 0 to 2^63 - 1"},
       {{"check", in, "--scale", "nan"}, "is 'nan'; must be a number from -2.358e38 to 2.358e38"},
       {{"check", in, "--scale", "1e99"}, "must be a number from -2.358e38 to 2.358e38"},
       {{"check", in, "--scale", "3e38"}, "--scale: is '3e38'; must be a number from -2.358e38 to"},
       {{"check", in, "--scale", "1.5x"}, "must be a number from -2.358e38 to 2.358e38"},
-      {{"check", in, "--scale", ""}, ""},
+      {{"check", in, "--scale", ""}, "--scale: is ''; must be a number from"},
       {{"check", in, "--scale", "1", "--scale", "2"},
        "--scale: is given 2 times; must be given once (see tessera check --help)"},
       {{"run", in, "-o", "a.npy", "--output", "b.npy"}, "--output: is given 2 times"},
@@ -152,15 +154,16 @@ TEST(Usage, WrongFlags) {
       {{"check", in, "--seed", "-1"}, "from 0 to 2^64 - 1"},
       {{"check", in, "--seed", "18446744073709551616"}, "from 0 to 2^64 - 1"},
       {{"check", in, "--offset", "0x10"}, "from 0 to 2^64 - 1"},
-      {{"info", "--threads", "0"}, "from 1 to 4096"},
-      {{"info", "--threads", "many"}, "from 1 to 4096"},
+      {{"info", "--threads", "0"}, "--threads: is '0'; must be a whole number from 1 to 512"},
+      {{"info", "--threads", "513"}, "--threads: is '513'; must be a whole number from 1 to 512"},
+      {{"info", "--threads", "many"}, "from 1 to 512"},
       {{"bench", "--seq", "0"}, "from 1 to"},
       {{"bench", "--seq", "512,x"}, "is 'x'"},
       {{"bench", "--heads", "8", "--heads-k", "3"}, "--heads-k: is 3; must divide --heads (8)"},
       {{"bench", "--mask", "window"}, "must be none|causal"},
       {{"bench", "--seconds", "-1"}, "from 0 to 3600"},
       {{"run", in, "-o", "out.txt"}, "must end in .safetensors or .npy"},
-      {{"run", in, "-o", ""}, ""},
+      {{"run", in, "-o", ""}, "--output: is ''; must end in .safetensors or .npy"},
   };
   for (const auto& [arguments, message] : cases) expect_failure(arguments, 2, message);
 }
@@ -213,6 +216,89 @@ TEST(Usage, EveryWrongFile) {
   EXPECT_FALSE(std::filesystem::exists(folder.path() / "out.npy"));
 }
 
+/// fp32 has no number between 0 and 1.4e-45: what is asked for does not become 0 unseen, which
+/// means something else. What fp32 can hold is taken, however small.
+TEST(Usage, NumbersThatWouldBecomeZero) {
+  const std::string in = example("minilm_dense.safetensors");
+  const std::string fp32 = ", which fp32 rounds to 0; must be ";
+  const std::string least = ", and 0 or at least 1.4e-45 in magnitude";
+  for (const std::string number : {"1e-50", "-1e-50", "7e-46", "1e-400", "1e-99999"}) {
+    expect_failure(
+        {"check", in, "--scale=" + number}, 2,
+        "--scale: is '" + number + "'" + fp32 + "a number from -2.358e38 to 2.358e38" + least);
+  }
+  expect_failure({"check", in, "--softcap", "1e-50"}, 2,
+                 "--softcap: is '1e-50'" + fp32 + "a finite number, at least 0" + least);
+  for (const std::string flag : {"--dropout", "--seconds"}) {
+    expect_failure({flag == "--seconds" ? "bench" : "check", flag, "1e-400"}, 2,
+                   flag + ": is '1e-400', which fp64 rounds to 0; must be a number from 0 to ");
+  }
+  expect_failure({"check", in, "--softcap", "1e400"}, 2, "must be a finite number, at least 0");
+  for (const std::string number : {"1.4e-45", "1e-40", "-1e-38", "0", "0e-999"})
+    EXPECT_EQ(run_tessera({"check", in, "--scale=" + number}).status, 0) << number;
+}
+
+/// Nothing between commas is no number that could be left out.
+TEST(Usage, ListsWithoutANumber) {
+  const std::string allowed = "; must be N,N,..., each a whole number from 1 to 16777216";
+  for (const std::string list : {"16,", "16,,17", ",16", ",", ""})
+    expect_failure({"bench", "--seq", list}, 2, "--seq: is '" + list + "'" + allowed);
+  expect_failure({"bench", "--seq", "16, 17"}, 2, "--seq: is ' 17'");
+}
+
+/// Whatever stdout is, what cannot be printed is no success.
+TEST(Usage, OutputThatCannotBePrinted) {
+  const Folder folder;
+  const std::string in = write_tensors(folder.path() / "in.safetensors", qkv({1, 4, 2, 8}));
+  const std::string out = (folder.path() / "out.safetensors").string();
+  const Words bench{"bench",      "--seq", "16",        "--heads", "1",
+                    "--head-dim", "8",     "--seconds", "0",       "--no-naive"};
+  for (const Words& arguments : {Words{"--version"},
+                                 {"--help"},
+                                 {"run", "--help"},
+                                 {"--json", "info", "--help"},
+                                 {"info"},
+                                 {"info", "--json"},
+                                 {"run", in, "-o", out},
+                                 {"check", in},
+                                 {"check", in, "--json"},
+                                 bench}) {
+    SCOPED_TRACE(::testing::PrintToString(arguments));
+    const Outcome outcome = run_tessera_in({.standard_output = "/dev/full"}, arguments);
+    EXPECT_EQ(outcome.status, 2);
+    EXPECT_EQ(outcome.error, "tessera: standard output cannot be written\n");
+  }
+  EXPECT_EQ(run_tessera_in({.standard_output = "/dev/full"}, {"frobnicate", "--json"}).status, 2);
+  const Outcome json = run_tessera_in({.standard_error = "/dev/full"}, {"frobnicate", "--json"});
+  EXPECT_EQ(json.status, 2);
+  EXPECT_EQ(json.json().value("exit_status", -1), 2);
+  for (const Words& arguments : {Words{"frobnicate"}, {"--version"}}) {
+    const Outcome both =
+        run_tessera_in({.standard_output = "/dev/full", .standard_error = "/dev/full"}, arguments);
+    EXPECT_EQ(both.status, 2);
+  }
+}
+
+/// A name that is empty is not seen in a message unless it stands in quotes.
+TEST(Usage, EmptyFileNames) {
+  const Folder folder;
+  const std::string in = example("minilm_dense.safetensors");
+  const std::string out = (folder.path() / "out.npy").string();
+  const std::string q =
+      folder.write("q.npy", npy_bytes("{'descr':'<f4','fortran_order':False,'shape':(6,)}", 24))
+          .string();
+  for (const Words& arguments : {Words{"check", ""},
+                                 {"run", "", "-o", out},
+                                 {"check", "", q, q},
+                                 {"check", q, "", q},
+                                 {"check", q, q, ""},
+                                 {"check", "", "", ""}}) {
+    expect_failure(arguments, 2, "'': is empty; must be a file name");
+  }
+  expect_failure({"run", in, "-o", ""}, 2, "--output: is ''");
+  expect_failure({"bench", "-o", ""}, 2, "--output: is ''; must end in .json");
+}
+
 TEST(Usage, SpecialFiles) {
   const Folder folder;
   const std::string pipe = folder.make_pipe("pipe").string();
@@ -254,8 +340,11 @@ TEST(Usage, WrongTensors) {
   expect(with("q", zeros(Element::f32, {4, 2, 8})), "see --layout");
   expect(good, "layout shd has 3 axes", {"--layout", "shd"});
   expect(good, "its metadata says layout 'sdh'", {}, {{"layout", "sdh"}});
-  expect(with("k", zeros(Element::f32, {1, 4, 2, 16})), "key.extent.dim");
-  expect(with("v", zeros(Element::f32, {1, 5, 2, 8})), "value.extent.seq");
+  expect(with("k", zeros(Element::f32, {1, 4, 2, 16})),
+         "in.safetensors: k.extent.dim is 16; must equal q.extent.dim (8)");
+  expect(with("v", zeros(Element::f32, {1, 5, 2, 8})),
+         "in.safetensors: v.extent.seq is 5; must equal k.extent.seq (4)");
+  expect(with("mask", zeros(Element::boolean, {4, 3})), "in.safetensors: mask.extent.dim is 3; ");
   expect(with("k", zeros(Element::f32, {2, 4, 2, 8})), "batch");
   expect(with("bias", zeros(Element::i32, {4, 4})), "bias is I32; must be F32, F16 or BF16");
   expect(with("bias", zeros(Element::f32, {3, 4})), "bias");
@@ -285,14 +374,14 @@ TEST(Usage, WrongTensors) {
          "out_full has shape [1, 4, 2, 9]; must have [1, 4, 2, 8]");
   expect(with("lse_full", zeros(Element::i32, {1, 2, 4})), "lse_full is I32");
   expect(qkv({1, 4, 2, 12}),
-         "query.extent.dim is 12; must be a multiple of 8 from 8 to 256, or 512: pad query and key "
+         "q.extent.dim is 12; must be a multiple of 8 from 8 to 256, or 512: pad query and key "
          "with zeros to 16, and set scale to 1/√12",
          {}, {}, 3);
   expect(qkv({1, 4, 3, 8}, {1, 4, 2, 8}),
-         "query.extent.head is 3; must be a multiple of key.extent.head (2)");
-  expect(qkv({1, 4, 3, 8}, {1, 4, 0, 8}), "key.extent.head is 0; must be at least 1");
-  expect(qkv({1, 4, 2, 0}), "query.extent.dim is 0; must be a multiple of 8 from 8 to 256, or 512",
-         {}, {}, 3);
+         "q.extent.head is 3; must be a multiple of k.extent.head (2)");
+  expect(qkv({1, 4, 3, 8}, {1, 4, 0, 8}), "k.extent.head is 0; must be at least 1");
+  expect(qkv({1, 4, 2, 0}), "q.extent.dim is 0; must be a multiple of 8 from 8 to 256, or 512", {},
+         {}, 3);
 }
 
 /// Of three files, the one that holds the wrong tensor is named, and the right one beside it.
@@ -328,10 +417,10 @@ TEST(Usage, WrongTensorOfThreeFiles) {
   expect(with("k", zeros(Element::f32, {4, 2, 8})), "k",
          "k has shape [4, 2, 8]; layout bshd has 4");
   expect(with("k", zeros(Element::f32, {1, 4, 2, 16})), "k",
-         "key.extent.dim is 16; must equal query.extent.dim (8)");
+         "k.extent.dim is 16; must equal q.extent.dim (8)");
   expect(with("v", zeros(Element::f32, {1, 5, 2, 8})), "v",
-         "value.extent.seq is 5; must equal key.extent.seq (4)");
-  expect(with("v", zeros(Element::f32, {1, 4, 2, 12})), "v", "value.extent.dim is 12", 3);
+         "v.extent.seq is 5; must equal k.extent.seq (4)");
+  expect(with("v", zeros(Element::f32, {1, 4, 2, 12})), "v", "v.extent.dim is 12", 3);
 }
 
 TEST(Usage, AlmostNpy) {

@@ -232,7 +232,7 @@ TEST(AtomicFile, RefusesWhatIsNoRegularFile) {
       {folder.path(), "is a directory; must be a regular file or not exist"},
       {pipe, "is a pipe"},
       {"/dev/null", "is a device"},
-      {"", "is not a file name"},
+      {"", "'': is empty; must be a file name"},
       {folder.path() / "missing" / "file", "No such file or directory"},
       {folder.path() / "", "is "},
   };

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
+#include <filesystem>
 #include <numeric>
 #include <span>
 
@@ -269,10 +270,17 @@ void add_table(const BenchFlags& flags, Report& report) {
   }
 }
 
+/// What can be known to fail is refused before the work; a file of another kind is not replaced.
+void check_destination(const std::filesystem::path& output) {
+  if (output.extension() != ".json")
+    throw BadInput(fmt::format("--output: is '{}'; must end in .json", output.string()));
+  io::check_writable(output);
+}
+
 }  // namespace
 
-Report bench(const BenchFlags& flags, const std::string& output) {
-  if (!output.empty()) io::check_writable(output);
+Report bench(const BenchFlags& flags, const std::optional<std::string>& output) {
+  if (output) check_destination(*output);
   const std::vector<Case> cases = cases_of(flags);
   const DeviceInfo device = device_info();
   for (const Case& c : cases) validate(c, flags, device.threads);
@@ -302,9 +310,9 @@ Report bench(const BenchFlags& flags, const std::string& output) {
   add_table(flags, report);
   report.text += "extra MiB: the most memory beyond inputs and outputs, measured";
   report.text += flags.naive ? "; naive: scores as a matrix in memory, the same threads\n" : "\n";
-  if (!output.empty()) {
+  if (output) {
     const std::string text = to_text(report.json);
-    io::AtomicFile file(output);
+    io::AtomicFile file(*output);
     file.write(std::as_bytes(std::span(text)));
     file.commit();
   }

@@ -1,7 +1,11 @@
 #include "tools/command/call.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cctype>
 #include <chrono>
+#include <string>
+#include <utility>
 
 #include <fmt/format.h>
 #include <tessera/error.hpp>
@@ -27,6 +31,28 @@ std::size_t bytes_of(const Inputs& inputs, const std::vector<std::int64_t>& shap
   return static_cast<std::size_t>(*bytes);
 }
 
+/// The library's arguments under the names that tensors have in files: "mask.extent.dim".
+std::string with_names_of_tensors(std::string text) {
+  constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kNames{
+      {{"query.", "q."}, {"key.", "k."}, {"value.", "v."}, {"boolean_mask.", "mask."}}};
+  const auto in_word = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0; };
+  for (const auto& [argument, tensor] : kNames) {
+    for (std::size_t at = 0; (at = text.find(argument, at)) != std::string::npos; ++at) {
+      const std::size_t end = at + argument.size();
+      const bool begins = at == 0 || (!in_word(text[at - 1]) && text[at - 1] != '_');
+      if (begins && end < text.size() && in_word(text[end]))
+        text.replace(at, argument.size(), tensor);
+    }
+  }
+  return text;
+}
+
+template <class Error>
+[[noreturn]] void rethrow(const Inputs& inputs, const std::exception& error) {
+  throw Error(
+      fmt::format("{}: {}", inputs.file_of(error.what()), with_names_of_tensors(error.what())));
+}
+
 /// What `body` gives, with the name of the file that is meant in front of whatever the library
 /// says.
 template <class Body>
@@ -34,9 +60,9 @@ auto naming_the_file(const Inputs& inputs, const Body& body) {
   try {
     return body();
   } catch (const InvalidArgument& error) {
-    throw BadInput(fmt::format("{}: {}", inputs.file_of(error.what()), error.what()));
+    rethrow<BadInput>(inputs, error);
   } catch (const Unsupported& error) {
-    throw Unsupported(fmt::format("{}: {}", inputs.file_of(error.what()), error.what()));
+    rethrow<Unsupported>(inputs, error);
   }
 }
 

@@ -1,8 +1,10 @@
 #include "tools/command/flags.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <cstdlib>
 #include <functional>
 #include <limits>
 #include <type_traits>
@@ -24,17 +26,51 @@ using Names = std::vector<std::pair<std::string_view, Value>>;
                              fmt::format("is '{}'; must be {}", io::printable(text), allowed));
 }
 
+/// Of a number that its type cannot hold: whether it is too near to 0, and not too large.
+bool vanishes(std::string_view text) {
+  return std::abs(std::strtod(std::string(text).c_str(), nullptr)) < 1;
+}
+
+/// What is asked for must not become 0, which may mean something else: off, or no score at all.
+template <class Number>
+[[noreturn]] void refuse_vanishing(const std::string& flag, std::string_view text,
+                                   std::string_view allowed) {
+  throw CLI::ValidationError(
+      flag, fmt::format("is '{}', which {} rounds to 0; must be {}, and 0 or at least {:.1e} in "
+                        "magnitude",
+                        io::printable(text), sizeof(Number) == sizeof(float) ? "fp32" : "fp64",
+                        allowed, std::numeric_limits<Number>::denorm_min()));
+}
+
 /// The whole text as a number in [low, high]; "nan", spaces and trailing letters are no numbers.
 template <class Number>
 Number parse_number(const std::string& flag, std::string_view text, Number low, Number high,
                     std::string_view allowed) {
   Number value{};
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size() ||
-      !(value >= low && value <= high)) {
-    refuse(flag, text, allowed);
+  const bool whole = end == text.data() + text.size();
+  if constexpr (std::is_floating_point_v<Number>) {
+    if (whole && error == std::errc::result_out_of_range && vanishes(text))
+      refuse_vanishing<Number>(flag, text, allowed);
   }
+  if (error != std::errc{} || !whole || !(value >= low && value <= high))
+    refuse(flag, text, allowed);
   return value;
+}
+
+/// Numbers between commas. CLI11 would split them too, and drop those that are missing.
+std::vector<std::int64_t> parse_numbers(const std::string& flag, std::string_view text,
+                                        std::int64_t low, std::int64_t high,
+                                        const std::string& allowed) {
+  std::vector<std::int64_t> numbers;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    const std::string_view part = text.substr(begin, end - begin);
+    if (part.empty()) refuse(flag, text, fmt::format("N,N,..., each {}", allowed));
+    numbers.push_back(parse_number(flag, part, low, high, allowed));
+    begin = end + 1;
+  }
+  return numbers;
 }
 
 template <class Number>
@@ -68,6 +104,7 @@ void add_choice(CLI::App& app, const std::string& flag, std::function<void(Value
 
 constexpr std::int64_t kMaxInt = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kMaxExtent = std::int64_t{1} << 24;
+constexpr std::int64_t kMaxThreads = 512;  // of the library, see docs/architecture.md
 constexpr float kMaxFloat = std::numeric_limits<float>::max();
 constexpr float kMaxScale = 2.358e38f;  // see Args::scale
 
@@ -122,12 +159,12 @@ void add_attention_flags(CLI::App& app, AttentionFlags& f) {
       app, "--alignment", [&](Alignment x) { f.alignment = x; }, kAlignments,
       "Corner of the score matrix from which the mask's diagonal leaves; needed where there are "
       "more keys than queries, or fewer");
+  const std::string side = "a whole number from 0 to 2^63 - 1";
   add_number<std::int64_t>(
-      app, "--left", [&](std::int64_t x) { f.left = x; }, 0, kMaxInt, "a whole number, at least 0",
+      app, "--left", [&](std::int64_t x) { f.left = x; }, 0, kMaxInt, side,
       "With --mask window: how many keys before the diagonal are seen. Default: all");
   add_number<std::int64_t>(
-      app, "--right", [&](std::int64_t x) { f.right = x; }, 0, kMaxInt,
-      "a whole number, at least 0",
+      app, "--right", [&](std::int64_t x) { f.right = x; }, 0, kMaxInt, side,
       "With --mask window: how many keys after the diagonal are seen. Default: all");
   add_number<float>(
       app, "--scale", [&](float x) { f.scale = x; }, -kMaxScale, kMaxScale,
@@ -138,7 +175,7 @@ void add_attention_flags(CLI::App& app, AttentionFlags& f) {
       "a finite number, at least 0", "Scores become X*tanh(score/X). Default: 0, which is off");
   add_number<double>(
       app, "--dropout", [&](double x) { f.dropout = x; }, 0, 1, "a number from 0 to 1",
-      "Probability that a weight is dropped, from 0 to 1. Default: 0");
+      "Probability that a weight is dropped, from 0 to 1, in steps of 2^-16. Default: 0");
   constexpr std::uint64_t kMaxSeed = std::numeric_limits<std::uint64_t>::max();
   const std::string allowed = "a whole number from 0 to 2^64 - 1";
   add_number<std::uint64_t>(
@@ -155,11 +192,11 @@ void add_bench_flags(CLI::App& app, BenchFlags& f) {
          "--seq",
          [&f, extent](const std::vector<std::string>& texts) {
            for (const std::string& text : texts) {
-             f.seq.push_back(parse_number<std::int64_t>("--seq", text, 1, kMaxExtent, extent));
+             for (const std::int64_t seq : parse_numbers("--seq", text, 1, kMaxExtent, extent))
+               f.seq.push_back(seq);
            }
          },
          "Sequence lengths. Default: 512, 1024, 2048, and 4096 at batch 4")
-      ->delimiter(',')
       ->type_name("N,N,...");
   add_number<std::int64_t>(
       app, "--batch", [&](std::int64_t x) { f.batch = x; }, 1, kMaxExtent, extent,
@@ -189,8 +226,10 @@ void add_bench_flags(CLI::App& app, BenchFlags& f) {
 
 void add_threads_flag(CLI::App& app, std::optional<std::int64_t>& threads) {
   add_number<std::int64_t>(
-      app, "--threads", [&](std::int64_t x) { threads = x; }, 1, 4096,
-      "a whole number from 1 to 4096", "Host threads. Default: OMP_NUM_THREADS, else all cores");
+      app, "--threads", [&](std::int64_t x) { threads = x; }, 1, kMaxThreads,
+      fmt::format("a whole number from 1 to {}", kMaxThreads),
+      fmt::format("Host threads, from 1 to {}. Default: OMP_NUM_THREADS, else all cores",
+                  kMaxThreads));
 }
 
 }  // namespace tessera::tools

@@ -3,10 +3,38 @@
 
 #include <fmt/format.h>
 #include <tessera/info.hpp>
+#include <tessera/plan.hpp>
 
 #include "tools/command/subcommands.hpp"
 
 namespace tessera::tools {
+namespace {
+
+constexpr const char* kNoKernel = ", which names no kernel of this build: nothing can be computed";
+
+/// The smallest of problems that every kernel computes.
+Problem plainest_problem(Operation operation) {
+  const Extents extent{.batch = 1, .head = 1, .seq = 16, .dim = 64};
+  const Tensor tensor = Tensor::bshd(nullptr, DType::fp32, extent);
+  Args args{.query = tensor, .key = tensor, .value = tensor, .out = tensor};
+  if (operation == Operation::backward) {
+    args.lse = Tensor::lse(nullptr, extent.batch, extent.head, extent.seq);
+    args.dout = args.dq = args.dk = args.dv = tensor;
+  }
+  return describe(args, {}, operation);
+}
+
+/// Whether TESSERA_KERNEL names a kernel of this build, of any operation. (What the machine cannot
+/// run has a name too, and another reason.)
+bool names_a_kernel() {
+  for (const Operation operation : {Operation::forward, Operation::backward, Operation::decode}) {
+    const Support support = supports(plainest_problem(operation));
+    if (support.reason.find("names no kernel of this build") == std::string::npos) return true;
+  }
+  return false;
+}
+
+}  // namespace
 
 Report info() {
   const BuildInfo build = build_info();
@@ -46,7 +74,10 @@ Report info() {
   const char* kernel = std::getenv("TESSERA_KERNEL");
   if (kernel != nullptr && *kernel != '\0') {
     report.json["kernel_forced"] = kernel;
-    report.line("kernel", fmt::format("restricted to '{}' by TESSERA_KERNEL", kernel));
+    const bool known = names_a_kernel();
+    report.json["kernel_known"] = known;
+    report.line("kernel", fmt::format("restricted to '{}' by TESSERA_KERNEL{}", kernel,
+                                      known ? "" : kNoKernel));
   }
   return report;
 }

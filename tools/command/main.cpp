@@ -9,6 +9,7 @@
 #include <exception>
 #include <new>
 #include <optional>
+#include <sstream>
 #include <string>
 #include <string_view>
 
@@ -32,7 +33,7 @@ struct Request {
   bool json = false;
   std::optional<std::int64_t> threads{};
   AttentionFlags attention{};
-  std::string output{};
+  std::optional<std::string> output{};
   BenchFlags bench{};
 };
 
@@ -59,7 +60,8 @@ std::string one_line(std::string text) {
 
 int fail(const Request& request, std::string_view command, const std::string& what, Status status) {
   const std::string text = one_line(what);
-  fmt::print(stderr, "tessera: {}\n", text);
+  // If that cannot be written either, the status still tells. (fmt::print would throw.)
+  std::fputs(fmt::format("tessera: {}\n", text).c_str(), stderr);
   if (request.json) {
     try {
       print(to_text(failure_json(command, text, status)));
@@ -67,6 +69,13 @@ int fail(const Request& request, std::string_view command, const std::string& wh
     }
   }
   return static_cast<int>(status);
+}
+
+CLI::Option* add_output(CLI::App& app, Request& request, const std::string& help) {
+  return app
+      .add_option_function<std::string>(
+          "-o,--output", [&](const std::string& file) { request.output = file; }, help)
+      ->type_name("OUT");
 }
 
 void define(CLI::App& app, Request& request) {
@@ -93,11 +102,10 @@ void define(CLI::App& app, Request& request) {
                          "Compute attention on a file's tensors and write out, and lse, the "
                          "logarithm of each row's sum of exp(score)");
   add_attention_flags(*run, request.attention);
-  run->add_option("-o,--output", request.output,
-                  "The file to write: X.safetensors (out and lse), or X.npy (out; lse goes to "
-                  "X.lse.npy). It appears complete or not at all")
-      ->required()
-      ->type_name("OUT");
+  add_output(*run, request,
+             "The file to write: X.safetensors (out and lse), or X.npy (out; lse goes to "
+             "X.lse.npy). It appears complete or not at all")
+      ->required();
   CLI::App* check = app.add_subcommand(
       "check",
       "Compute attention on a file's tensors and compare it with a float64 reference, and with "
@@ -106,16 +114,27 @@ void define(CLI::App& app, Request& request) {
   CLI::App* bench = app.add_subcommand(
       "bench", "Time attention on random tensors, and a naive computation beside it");
   add_bench_flags(*bench, request.bench);
-  bench->add_option("-o,--output", request.output, "Write what --json prints to this file too")
-      ->type_name("OUT");
+  add_output(*bench, request, "Write what --json prints to this file too: X.json");
 }
 
 Report answer(const std::string& command, const Request& request) {
   if (request.threads) set_threads(*request.threads);
   if (command == "info") return info();
-  if (command == "run") return run(request.attention, request.output);
+  if (command == "run") return run(request.attention, request.output.value_or(""));
   if (command == "check") return check(request.attention);
   return bench(request.bench, request.output);
+}
+
+/// --help and --version.
+int explain(const CLI::App& app, const CLI::Success& success, const Request& request) {
+  std::ostringstream text;  // what is printed to std::cout may be lost unseen
+  const int status = app.exit(success, text, text);
+  try {
+    print(text.str());
+  } catch (const BadInput& error) {
+    return fail(request, subcommand_of(app), error.what(), Status::BadInput);
+  }
+  return status;
 }
 
 int run_command(const std::string& command, const Request& request) {
@@ -149,8 +168,7 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
     command = app.get_subcommands().front()->get_name();
   } catch (const CLI::Success& success) {  // --help, --version
-    const int status = app.exit(success);
-    return std::fflush(stdout) == 0 ? status : static_cast<int>(Status::BadInput);
+    return explain(app, success, request);
   } catch (const CLI::ParseError& error) {
     // The parser may have stopped before it came to --json.
     for (int i = 1; i < argc; ++i)

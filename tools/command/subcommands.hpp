@@ -1,6 +1,7 @@
 #pragma once
 /// What the command can do. Each throws what main() turns into one line and an exit status.
 
+#include <optional>
 #include <string>
 
 #include "tools/command/flags.hpp"
@@ -20,8 +21,8 @@ Report run(const AttentionFlags& flags, const std::string& output);
 Report check(const AttentionFlags& flags);
 
 /// How fast attention is, and how much memory it takes. The JSON document goes to the file `output`
-/// too, unless empty.
-Report bench(const BenchFlags& flags, const std::string& output);
+/// too, if there is one: X.json.
+Report bench(const BenchFlags& flags, const std::optional<std::string>& output);
 
 /// Fields that `run` and `check` share: file, shapes, options, kernel.
 void describe_call(const Inputs& inputs, const std::string& kernel, Report& report);

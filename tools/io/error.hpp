@@ -14,11 +14,12 @@ class FormatError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A file cannot be read or written, or is wrong inside: "file: what is wrong; what is allowed".
+/// A file cannot be read or written, or is wrong inside: "file: what is wrong; what is allowed". A
+/// name that is empty stands in quotes.
 class FileError : public std::runtime_error {
  public:
   FileError(std::string_view path, std::string_view problem)
-      : std::runtime_error(std::string(path).append(": ").append(problem)) {}
+      : std::runtime_error(std::string(path.empty() ? "''" : path).append(": ").append(problem)) {}
 };
 
 /// `text` as it may stand in a message: bytes outside printable ASCII as \xNN, cut after 60

@@ -48,9 +48,14 @@ fs::path directory_of(const fs::path& path) {
   return parent.empty() ? fs::path(".") : parent;
 }
 
+void check_not_empty(const fs::path& path) {
+  if (path.empty()) throw FileError("", "is empty; must be a file name");
+}
+
 void check_target(const fs::path& path) {
+  check_not_empty(path);
   struct stat status{};
-  if (path.empty() || !path.has_filename()) throw FileError(path.string(), "is not a file name");
+  if (!path.has_filename()) throw FileError(path.string(), "is not a file name");
   if (::stat(path.c_str(), &status) == 0 && !S_ISREG(status.st_mode)) {
     throw FileError(path.string(), fmt::format("is {}; must be a regular file or not exist",
                                                kind_of(status.st_mode)));
@@ -74,6 +79,7 @@ std::string printable(std::string_view text) {
 }
 
 InputFile::InputFile(const fs::path& path) : path_(path) {
+  check_not_empty(path_);
   // Without O_NONBLOCK, opening a pipe would wait for somebody to write to it.
   descriptor_ = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC | O_NOCTTY);
   if (descriptor_ < 0) fail_with_errno(path_, "open it");

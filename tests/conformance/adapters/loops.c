@@ -12,7 +12,8 @@ enum {
   kChangesInput = 4, /* the first element of query */
   kDeclines = 5,     /* supports nothing */
   kDeclinesLate = 6, /* supports everything, and declines when it is called */
-  kFails = 7         /* with another status */
+  kFails = 7,        /* with another status */
+  kMisnamed = 8      /* not as a file may be */
 };
 static const int fault = FAULT;
 
@@ -85,7 +86,7 @@ static tessera_status forward(const tessera_args* a, const tessera_options* opti
 
 const tessera_adapter* tessera_adapter_table(void) {
   static const tessera_adapter table = {.size = sizeof table,
-                                        .name = "loops",
+                                        .name = FAULT == kMisnamed ? "../x y" : "loops",
                                         .supports = supports,
                                         .forward = forward,
                                         .last_error = last_error};

@@ -214,6 +214,39 @@ TEST(ForwardCases, NanReachesThoseWhoSeeIt) {
   EXPECT_THAT(nan_rows(reference::forward(sample.args, sample.options)), ElementsAre());
 }
 
+// A huge axis beside one of 0, and many segments without rows beside many heads: what is not there
+// takes no time and no memory, and passes.
+TEST(ForwardCases, NoRowsAreNoWork) {
+  constexpr std::int64_t kHuge = std::int64_t{1} << 40;
+  float memory = 0;
+  const std::vector<std::int32_t> starts(1 << 20, 0);
+  const auto expect_nothing = [&](const Extents& q, const Extents& k, bool packed) {
+    Args args{.query = ConstTensor::bhsd(&memory, DType::fp32, q),
+              .key = ConstTensor::bhsd(&memory, DType::fp32, k),
+              .value = ConstTensor::bhsd(&memory, DType::fp32, k),
+              .out = Tensor::bhsd(&memory, DType::fp32, q),
+              .lse = Tensor::lse(&memory, q.batch, q.head, q.seq)};
+    if (packed) {
+      args.cu_seqlens_q = args.cu_seqlens_k = {starts.data(), DType::int32,
+                                               static_cast<std::int64_t>(starts.size())};
+    }
+    const Forward ref = reference::forward(args, {});
+    const Forward low = reference::forward_low(args, {});
+    EXPECT_TRUE(ref.out.empty() && ref.lse.empty() && low.out.empty());
+    const auto verdict = judge(args, {}, ref, low);
+    EXPECT_TRUE(verdict.pass);
+    EXPECT_EQ(verdict.worst_ratio, 0);
+    const reference::Backward gradients = reference::backward(args, {}, args.out);
+    EXPECT_EQ(gradients.dq.size(), 0u);
+    EXPECT_THAT(gradients.dk, ::testing::Each(0.0));
+  };
+  expect_nothing({kHuge, 2, 0, 8}, {kHuge, 2, 0, 8}, false);
+  expect_nothing({kHuge, 0, 5, 8}, {kHuge, 0, 5, 8}, false);
+  expect_nothing({2, kHuge, 0, 8}, {2, kHuge, 0, 8}, false);
+  expect_nothing({1, kHuge, 0, 8}, {1, 1, 0, 8}, false);
+  expect_nothing({1, kHuge, 0, 8}, {1, kHuge, 0, 8}, true);
+}
+
 TEST(ForwardCases, DropoutReadsSeedAndOffsetFromTheDevice) {
   Sample sample({.name = "", .dropout = 0.5});
   const Forward by_value = reference::forward(sample.args, sample.options);

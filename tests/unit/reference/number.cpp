@@ -137,5 +137,24 @@ TEST(Number, DenseArraysHonourStrides) {
   EXPECT_TRUE(to_doubles({}).empty());
 }
 
+// A huge axis beside one of 0 is no element, and no loop either.
+TEST(Number, NoElementsAreNoWork) {
+  constexpr std::int64_t kHuge = std::int64_t{1} << 40;
+  float memory = 3;
+  for (const Extents& e : {Extents{kHuge, 0, 2, 8},
+                           {kHuge, 2, 0, 8},
+                           {2, kHuge, 0, 8},
+                           {2, 1, kHuge, 0},
+                           {0, kHuge, 2, 8}}) {
+    const Tensor t = Tensor::bhsd(&memory, DType::fp32, e);
+    EXPECT_TRUE(is_empty(e));
+    EXPECT_TRUE(to_doubles(t).empty());
+    from_doubles({}, t);
+    fill_constant(t, 5);
+  }
+  EXPECT_EQ(memory, 3);
+  EXPECT_FALSE(is_empty({1, 1, 1, 1}));
+}
+
 }  // namespace
 }  // namespace tessera::reference
