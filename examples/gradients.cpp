@@ -20,8 +20,7 @@ constexpr std::size_t kCount = 2 * 16 * 8, kBytes = kCount * sizeof(float);
 
 std::vector<float> wave(float frequency) {
   std::vector<float> numbers(kCount);
-  for (std::size_t i = 0; i < kCount; ++i)
-    numbers[i] = std::sin(frequency * static_cast<float>(i));
+  for (std::size_t i = 0; i < kCount; ++i) numbers[i] = std::sin(frequency * static_cast<float>(i));
   return numbers;
 }
 

@@ -29,7 +29,7 @@ Problem plainest_problem(Operation operation) {
 bool names_a_kernel() {
   for (const Operation operation : {Operation::forward, Operation::backward, Operation::decode}) {
     const Support support = supports(plainest_problem(operation));
-    if (support.reason.find("names no kernel of this build") == std::string::npos) return true;
+    if (support.reason.find("names no kernel of ") == std::string::npos) return true;
   }
   return false;
 }
