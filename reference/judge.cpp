@@ -82,7 +82,7 @@ class TensorJudge {
     const Extents& extent = judged_.ours.extent;
     std::vector<std::int64_t> starts = judged_.starts;
     if (starts.empty()) starts = {0, extent.seq};
-    starts.erase(std::ranges::unique(starts).begin(), starts.end());  // without rows: no head
+    starts.erase(std::unique(starts.begin(), starts.end()), starts.end());  // without rows: no head
     const std::int64_t batch = is_empty(extent) ? 0 : extent.batch;
     for (std::int64_t b = 0; b < batch; ++b) {
       for (std::int64_t h = 0; h < extent.head; ++h) {

@@ -147,8 +147,9 @@ TEST(Usage, WrongFlags) {
       {{"check", in, "--scale", "1", "--scale", "2"},
        "--scale: is given 2 times; must be given once (see tessera check --help)"},
       {{"run", in, "-o", "a.npy", "--output", "b.npy"}, "--output: is given 2 times"},
-      {{"check", in, "--softcap", "-1"}, "at least 0"},
-      {{"check", in, "--softcap", "inf"}, "at least 0"},
+      {{"check", in, "--softcap", "-1"}, "must be a number from 0 to 2.358e38"},
+      {{"check", in, "--softcap", "inf"}, "must be a number from 0 to 2.358e38"},
+      {{"check", in, "--softcap", "3e38"}, "must be a number from 0 to 2.358e38"},
       {{"check", in, "--dropout", "1.01"}, "from 0 to 1"},
       {{"check", in, "--dropout", "-0.1"}, "from 0 to 1"},
       {{"check", in, "--seed", "-1"}, "from 0 to 2^64 - 1"},
@@ -228,12 +229,12 @@ TEST(Usage, NumbersThatWouldBecomeZero) {
         "--scale: is '" + number + "'" + fp32 + "a number from -2.358e38 to 2.358e38" + least);
   }
   expect_failure({"check", in, "--softcap", "1e-50"}, 2,
-                 "--softcap: is '1e-50'" + fp32 + "a finite number, at least 0" + least);
+                 "--softcap: is '1e-50'" + fp32 + "a number from 0 to 2.358e38" + least);
   for (const std::string flag : {"--dropout", "--seconds"}) {
     expect_failure({flag == "--seconds" ? "bench" : "check", flag, "1e-400"}, 2,
                    flag + ": is '1e-400', which fp64 rounds to 0; must be a number from 0 to ");
   }
-  expect_failure({"check", in, "--softcap", "1e400"}, 2, "must be a finite number, at least 0");
+  expect_failure({"check", in, "--softcap", "1e400"}, 2, "must be a number from 0 to 2.358e38");
   for (const std::string number : {"1.4e-45", "1e-40", "-1e-38", "0", "0e-999"})
     EXPECT_EQ(run_tessera({"check", in, "--scale=" + number}).status, 0) << number;
 }

@@ -105,8 +105,7 @@ void add_choice(CLI::App& app, const std::string& flag, std::function<void(Value
 constexpr std::int64_t kMaxInt = std::numeric_limits<std::int64_t>::max();
 constexpr std::int64_t kMaxExtent = std::int64_t{1} << 24;
 constexpr std::int64_t kMaxThreads = 512;  // of the library, see docs/architecture.md
-constexpr float kMaxFloat = std::numeric_limits<float>::max();
-constexpr float kMaxScale = 2.358e38f;  // see Args::scale
+constexpr float kMaxScale = 2.358e38f;     // see Args::scale and softcap
 
 const Names<DType> kDTypes{{"fp32", DType::fp32}, {"fp16", DType::fp16}, {"bf16", DType::bf16}};
 const Names<Layout> kLayoutNames{
@@ -171,8 +170,8 @@ void add_attention_flags(CLI::App& app, AttentionFlags& f) {
       "a number from -2.358e38 to 2.358e38",
       "Factor of the products of q and k. Default: 1/sqrt(head_dim)");
   add_number<float>(
-      app, "--softcap", [&](float x) { f.softcap = x; }, 0, kMaxFloat,
-      "a finite number, at least 0", "Scores become X*tanh(score/X). Default: 0, which is off");
+      app, "--softcap", [&](float x) { f.softcap = x; }, 0, kMaxScale,
+      "a number from 0 to 2.358e38", "Scores become X*tanh(score/X). Default: 0, which is off");
   add_number<double>(
       app, "--dropout", [&](double x) { f.dropout = x; }, 0, 1, "a number from 0 to 1",
       "Probability that a weight is dropped, from 0 to 1, in steps of 2^-16. Default: 0");
