@@ -18,17 +18,31 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using Line = std::uint64_t __attribute__((vector_size(64)));
 
-// Four lines a step, a sum each. The value only keeps the compiler from dropping the reads.
+// Eight places at once, four lines of each in turn, prefetched: one stream a core reaches two
+// thirds of what eight do, because the hardware looks ahead by so many lines a stream. The value
+// only keeps the compiler from dropping the reads.
 [[gnu::noinline]] std::uint64_t read_all(std::span<const std::byte> bytes) noexcept {
-  constexpr std::size_t kLines = 4;
+  constexpr std::size_t kStreams = 8, kLines = 4, kAhead = 1024;
+  constexpr std::size_t kStep = kLines * sizeof(Line);
+  const std::size_t part = bytes.size() / kStreams / kStep * kStep;
   Line sums[kLines] = {};
-  for (std::size_t at = 0; at + sizeof sums <= bytes.size(); at += sizeof sums) {
+  const auto read_step = [&](const std::byte* from) {
     for (std::size_t i = 0; i < kLines; ++i) {
       Line line;
-      std::memcpy(&line, bytes.data() + at + i * sizeof line, sizeof line);
+      std::memcpy(&line, from + i * sizeof line, sizeof line);
       sums[i] ^= line;
     }
+  };
+  for (std::size_t at = 0; at < part; at += kStep) {
+    for (std::size_t stream = 0; stream < kStreams; ++stream) {
+      const std::byte* const from = bytes.data() + stream * part + at;
+      for (std::size_t i = 0; i < kLines; ++i)
+        __builtin_prefetch(from + kAhead + i * sizeof(Line), 0, 2);
+      read_step(from);
+    }
   }
+  for (std::size_t at = kStreams * part; at + kStep <= bytes.size(); at += kStep)
+    read_step(bytes.data() + at);
   for (std::size_t i = 1; i < kLines; ++i) sums[0] ^= sums[i];
   std::uint64_t sum = 0;
   for (std::size_t i = 0; i < sizeof(Line) / sizeof sum; ++i) sum ^= sums[0][i];
