@@ -7,6 +7,7 @@
 #include <tessera/plan.hpp>
 #include <tessera/stream.hpp>
 
+#include "tests/call_in_one.hpp"
 #include "tests/conformance/support.hpp"
 
 namespace tessera::testing {

@@ -374,17 +374,6 @@ bool call(const Kernel& kernel, const Args& args, const Options& options) {
   return true;
 }
 
-void call_in_one(Operation operation, const Args& args, const Options& options) {
-  switch (operation) {
-    case Operation::forward:
-      return forward(args, options);
-    case Operation::backward:
-      return backward(args, options);
-    case Operation::decode:
-      return decode(args, options);
-  }
-}
-
 std::vector<Kernel> kernels_for(Operation operation) {
   std::vector<Kernel> all;
   const auto add = [&](Operation of) {

@@ -80,9 +80,6 @@ std::vector<std::string> run(
 void for_each_kernel(const std::function<void(const Kernel&)>& body,
                      Operation operation = Operation::forward, DType dtype = DType::fp32);
 
-/// forward(), backward() or decode().
-void call_in_one(Operation operation, const Args& args, const Options& options);
-
 /// Kernels that compute what the operation does: decode computes what forward does.
 std::vector<Kernel> kernels_for(Operation operation);
 

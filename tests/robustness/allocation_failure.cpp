@@ -17,6 +17,7 @@
 #include <tessera/info.hpp>
 #include <tessera/tessera.hpp>
 
+#include "tests/call_in_one.hpp"
 #include "tests/conformance/runner.hpp"
 #include "tests/robustness/failing_new.hpp"
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "tests/call_in_one.hpp"
+
 namespace tessera::testing {
 namespace {
 
@@ -124,16 +126,7 @@ Call Call::gradients() {
   return call;
 }
 
-void Call::run() const {
-  switch (operation) {
-    case Operation::forward:
-      return forward(args, options);
-    case Operation::backward:
-      return backward(args, options);
-    case Operation::decode:
-      return decode(args, options);
-  }
-}
+void Call::run() const { call_in_one(operation, args, options); }
 
 bool matches(std::string_view text, std::string_view pattern) {
   const std::size_t star = pattern.find('*');
