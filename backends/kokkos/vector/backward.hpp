@@ -21,8 +21,8 @@ template <int kV>
 struct GradientPanel {
   const float* query;       // [dim][lanes], times the scale and log2(e) in the plain flavour
   const float* dout;        // [dim_v][lanes]
-  const float* query_rows;  // [lanes][columns]
-  const float* dout_rows;   // [lanes][columns_v]
+  const float* query_rows;  // strips of [lanes][columns]: see each_strip
+  const float* dout_rows;   // likewise
   const float* lse;         // [lanes], base 2; +infinity: the row sees nothing
   const float* delta;       // [lanes]
   float* dq;                // [dim][lanes], without the scale
@@ -50,6 +50,37 @@ TESSERA_FN constexpr Index whole_vectors(Index columns) {
   return (columns + kWidth - 1) / kWidth * kWidth;
 }
 
+// Register tiles of the products that sum over lanes, as much as the register file has room for:
+// kTallRows keys x kWide vectors of columns, kRestRows keys where there are fewer columns. (An
+// operand that is broadcast from memory, as AVX-512 does it, takes no register.)
+inline constexpr int kWide = kRegisters == 32 ? 4 : 3;
+inline constexpr int kTallRows = kWidth == 16 ? 6 : 4;
+inline constexpr int kRestRows = kWidth == 16 ? 8 : 4;
+
+// Columns are cut into strips, one a tile's width. The rows of a strip are neighbours in memory:
+// as parts of whole rows they would share few of the first-level cache's sets. Calls f with the
+// number of vectors of each strip and its first column.
+template <class F>
+TESSERA_FN void each_strip(Index columns, F f) {
+  Index at = 0;
+  for (Index left = columns / kWidth; left > 0;) {
+    // The widest tiles, but not so as to leave a single vector.
+    const auto take = [&](auto vectors) {
+      f(vectors, at);
+      left -= vectors.value, at += vectors.value * kWidth;
+    };
+    if (left == kWide || left >= 2 * kWide - 1) {
+      take(Vectors<kWide>{});
+    } else if (kWide > 3 && left >= 3) {
+      take(Vectors<3>{});
+    } else if (left >= 2) {
+      take(Vectors<2>{});
+    } else {
+      take(Vectors<1>{});
+    }
+  }
+}
+
 // Weights and their gradients of a panel and a block, [key][kPanel]; its modifiers, [key][lanes].
 struct GradientPass {
   float* weight;
@@ -65,6 +96,7 @@ struct GradientRows {
   const float* query_rows;
   const float* dout_rows;
   Index count;
+  Index lanes;
   Index from;  // keys that it sees: whole groups
   Index to;
 };
@@ -81,12 +113,12 @@ TESSERA_FN void multiply_rows(float* to, Index columns, const GradientRows* pane
     const GradientRows& panel = panels[p];
     if (key + kRows <= panel.from || key >= panel.to) continue;
     const float* weights = (kValue ? panel.weight : panel.gradient) + key * kPanel;
-    const float* rows = (kValue ? panel.dout_rows : panel.query_rows) + at;
+    const float* rows = (kValue ? panel.dout_rows : panel.query_rows) + at * panel.lanes;
 #pragma GCC unroll 2
     for (Index i = 0; i < panel.count; ++i) {
       Float operand[kV];
       TESSERA_UNROLL
-      for (int v = 0; v < kV; ++v) operand[v] = load(rows + i * columns + v * kWidth);
+      for (int v = 0; v < kV; ++v) operand[v] = load(rows + (i * kV + v) * kWidth);
       TESSERA_UNROLL
       for (int r = 0; r < kRows; ++r) {
         const Float scalar = broadcast(weights[r * kPanel + i]);
@@ -105,13 +137,6 @@ TESSERA_FN void multiply_rows(float* to, Index columns, const GradientRows* pane
   }
 }
 
-// Register tiles of these products, as much as the register file has room for: kTallRows keys x
-// kWide vectors of columns, kRestRows keys where there are fewer columns. (An operand that is
-// broadcast from memory, as AVX-512 does it, takes no register.)
-inline constexpr int kWide = kRegisters == 32 ? 4 : 3;
-inline constexpr int kTallRows = kWidth == 16 ? 6 : 4;
-inline constexpr int kRestRows = kWidth == 16 ? 8 : 4;
-
 template <int kV, bool kValue>
 TESSERA_FN void multiply_columns(float* to, Index columns, const GradientRows* panels, Index count,
                                  Index from, Index to_key, Index at) {
@@ -127,23 +152,9 @@ TESSERA_FN void multiply_columns(float* to, Index columns, const GradientRows* p
 template <bool kValue>
 TESSERA_FN void add_key_gradient(float* to, Index columns, const GradientRows* panels, Index count,
                                  Index from, Index to_key) {
-  Index at = 0;
-  for (Index left = columns / kWidth; left > 0;) {
-    // The widest tiles, but not so as to leave a single vector.
-    if (left == kWide || left >= 2 * kWide - 1) {
-      multiply_columns<kWide, kValue>(to, columns, panels, count, from, to_key, at);
-      left -= kWide, at += kWide * kWidth;
-    } else if (kWide > 3 && left >= 3) {
-      multiply_columns<3, kValue>(to, columns, panels, count, from, to_key, at);
-      left -= 3, at += 3 * kWidth;
-    } else if (left >= 2) {
-      multiply_columns<2, kValue>(to, columns, panels, count, from, to_key, at);
-      left -= 2, at += 2 * kWidth;
-    } else {
-      multiply_columns<1, kValue>(to, columns, panels, count, from, to_key, at);
-      left -= 1, at += kWidth;
-    }
-  }
+  each_strip(columns, [&](auto vectors, Index at) {
+    multiply_columns<vectors.value, kValue>(to, columns, panels, count, from, to_key, at);
+  });
 }
 
 // The products of one group become weights and gradients. Not inlined: its constants would be kept
@@ -188,16 +199,23 @@ TESSERA_FN void store_products(const float* groups, const float* rows, Index dim
   }
 }
 
-// Plain flavour: weights and gradients of keys [from, to), group by group.
+// Keys whose products are computed with the same operand, before the other's turn: together
+// they may be more than the first-level cache holds.
+inline constexpr Index kKeysInTurn = 64;
+
+// Plain flavour: weights and gradients of keys [from, to), whole groups.
 template <int kV, bool kMasked>
 TESSERA_FN void plain_gradients(const GradientPanel<kV>& panel, const GradientBlock& block,
                                 Index dim, Index dim_v, Index from, Index to,
                                 const kernel::Interval<Int> (&see)[kV], const GradientPass& pass) {
-  for (Index key = from; key < to; key += kGroup) {
-    store_products<kV>(block.key_groups, panel.query, dim, key, key + kGroup, pass.weight);
-    store_products<kV>(block.value_groups, panel.dout, dim_v, key, key + kGroup, pass.gradient);
-    weigh_gradients<kV, kMasked>(panel, key, see, pass.weight + key * kPanel,
-                                 pass.gradient + key * kPanel);
+  for (Index first = from; first < to; first += kKeysInTurn) {
+    const Index last = smaller(first + kKeysInTurn, to);
+    store_products<kV>(block.key_groups, panel.query, dim, first, last, pass.weight);
+    store_products<kV>(block.value_groups, panel.dout, dim_v, first, last, pass.gradient);
+    for (Index key = first; key < last; key += kGroup) {
+      weigh_gradients<kV, kMasked>(panel, key, see, pass.weight + key * kPanel,
+                                   pass.gradient + key * kPanel);
+    }
   }
 }
 

@@ -64,17 +64,27 @@ static void rows_task(const RowsTask& task) {
 // --- Packing
 // ----------------------------------------------------------------------------------------
 
-// to[row][column] = source[row][column], `columns` rounded up to `stride` and `count` to `lanes`
-// with zeros.
+// Strips of [row][column], see each_strip; `columns` rounded up to whole vectors and `count` to
+// `lanes` with zeros.
 template <class Source>
 TESSERA_FN void pack_rows(const Source& source, Index count, Index columns, Index lanes,
-                          Index stride, float* to) {
-  for (Index row = 0; row < lanes; ++row) {
-    for (Index column = 0; column < stride; column += 8) {
-      store_as(to + row * stride + column,
-               row < count && column < columns ? source.at(row, column) : Float8{});
+                          float* to) {
+  constexpr Index kPiece = kWidth >= 8 ? 8 : 4;
+  each_strip(whole_vectors(columns), [&](auto vectors, Index at) {
+    for (Index row = 0; row < lanes; ++row) {
+      for (Index column = at; column < at + vectors.value * kWidth;
+           column += kPiece, to += kPiece) {
+        const Float8 eight =
+            row < count && column < columns ? source.at(row, column / 8 * 8) : Float8{};
+        if constexpr (kPiece == 8) {
+          store_as(to, eight);
+        } else {
+          store_as(to, column % 8 == 0 ? Float4(__builtin_shufflevector(eight, eight, 0, 1, 2, 3))
+                                       : Float4(__builtin_shufflevector(eight, eight, 4, 5, 6, 7)));
+        }
+      }
     }
-  }
+  });
 }
 
 template <class T, int kV>
@@ -88,13 +98,11 @@ static void pack_gradient_panel(const kernel::BackwardArguments& b, const kernel
   with_dout<T>(b, s.batch, head, s.query + panel.row, [&](const auto& dout) {
     pack_panel(dout, panel.count, a.dim_v, 1.0f, kLanes, const_cast<float*>(panel.dout));
     if (with_rows) {
-      pack_rows(dout, panel.count, a.dim_v, kLanes, whole_vectors(a.dim_v),
-                const_cast<float*>(panel.dout_rows));
+      pack_rows(dout, panel.count, a.dim_v, kLanes, const_cast<float*>(panel.dout_rows));
     }
   });
   if (with_rows) {
-    pack_rows(query, panel.count, a.dim, kLanes, whole_vectors(a.dim),
-              const_cast<float*>(panel.query_rows));
+    pack_rows(query, panel.count, a.dim, kLanes, const_cast<float*>(panel.query_rows));
     for (Index i = 0; i < kLanes * a.dim; i += kWidth) store(panel.dq + i, Float{});
   }
   auto* to_lse = const_cast<float*>(panel.lse);
@@ -267,8 +275,8 @@ static void backward_chunk(const BackwardTask& task, Index head, Index row_first
       const auto keys = gradients<kV, kFlavour, false>(b, s, task.batch, head, panel, block, pass);
       if (keys.begin >= keys.end) return;
       add_query_gradient<kV>(panel, block, a.dim, keys.begin, keys.end, pass.gradient);
-      together[waiting++] = {pass.weight, pass.gradient, panel.query_rows,      panel.dout_rows,
-                             panel.count, keys.begin,    whole_groups(keys.end)};
+      together[waiting++] = {pass.weight, pass.gradient, panel.query_rows, panel.dout_rows,
+                             panel.count, panel.kLanes,  keys.begin,       whole_groups(keys.end)};
       if (waiting == kTogether) add_waiting();
     });
     if (waiting > 0) add_waiting();

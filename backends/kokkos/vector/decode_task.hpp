@@ -4,11 +4,13 @@
 // memory.
 //
 //     for each block of keys
-//       for each group of keys    scores = q·k, all rows       lanes: dim
-//       weigh                     scores to weights            lanes: keys
-//       for each group of keys    out += weights·v, all rows   lanes: dim_v
+//       for each group of keys      scores = q·k, all rows       lanes: dim
+//       weigh                       scores to weights            lanes: keys
+//       for each group of columns   out += weights·v, all rows   lanes: dim_v
 //
 // Rows are those of all query heads of the group, query head by query head.
+
+#include <utility>
 
 #include "backends/kokkos/vector/forward.hpp"
 #include "backends/kokkos/vector/modify.hpp"
@@ -19,8 +21,63 @@ namespace tessera::kokkos::vector::TESSERA_VECTOR_ISA {
 // Register tiles: rows x keys of scores, rows x vectors of outputs.
 inline constexpr int kDecodeRows = kRegisters == 32 ? 4 : 2;
 inline constexpr int kDecodeKeys = 4;
-inline constexpr int kDecodeVectors = 2;
+inline constexpr int kDecodeVectors = 4;
 inline constexpr Index kAheadKeys = 16;  // keys between a row's use and its prefetch
+
+// Keys whose scores for kRows rows are summed across lanes together: they fill a vector.
+template <int kRows>
+inline constexpr int kScoreKeys = kernel::larger(kDecodeKeys, kWidth / kRows);
+inline constexpr int kStepKeys = kScoreKeys<1>;
+
+// --- Columns in the order of their loads
+// -------------------------------------------------------------
+
+// Two vectors of neighbours. Those of bf16 are cheaper to load as all even ones and all odd ones,
+// a shift and a mask of the same words; queries and outputs stand in the same order meanwhile.
+// Columns behind the last whole span stand as they are.
+inline constexpr Index kSpan = 2 * kWidth;
+
+template <class T>
+TESSERA_FN void load_span(const T* p, Float (&v)[2]) {
+  v[0] = load_wide(p);
+  v[1] = load_wide(p + kWidth);
+}
+TESSERA_FN void load_span(const Bf16* p, Float (&v)[2]) {
+  const Bits words = load_as<Bits>(p);
+  v[0] = reinterpret_cast<Float>(words << 16);
+  v[1] = reinterpret_cast<Float>(words & 0xffff0000u);
+}
+
+template <int... kLane>
+TESSERA_FN void split_lanes(float* p, std::integer_sequence<int, kLane...>) {
+  const Float a = load(p), b = load(p + kWidth);
+  store(p, Float(__builtin_shufflevector(a, b, (2 * kLane)...)));
+  store(p + kWidth, Float(__builtin_shufflevector(a, b, (2 * kLane + 1)...)));
+}
+template <int... kLane>
+TESSERA_FN void zip_lanes(float* p, std::integer_sequence<int, kLane...>) {
+  constexpr int kHalf = kWidth / 2;
+  const Float a = load(p), b = load(p + kWidth);
+  store(p, Float(__builtin_shufflevector(a, b, (kLane / 2 + kLane % 2 * kWidth)...)));
+  store(p + kWidth,
+        Float(__builtin_shufflevector(a, b, (kHalf + kLane / 2 + kLane % 2 * kWidth)...)));
+}
+
+// A row of `columns` floats from memory's order to that of T's loads, and back.
+template <class T>
+TESSERA_FN void to_load_order(float* row, Index columns) {
+  if constexpr (__is_same(T, Bf16)) {
+    for (Index column = 0; column + kSpan <= columns; column += kSpan)
+      split_lanes(row + column, std::make_integer_sequence<int, kWidth>{});
+  }
+}
+template <class T>
+TESSERA_FN void to_memory_order(float* row, Index columns) {
+  if constexpr (__is_same(T, Bf16)) {
+    for (Index column = 0; column + kSpan <= columns; column += kSpan)
+      zip_lanes(row + column, std::make_integer_sequence<int, kWidth>{});
+  }
+}
 
 // kWidth neighbours as fp32; `left` of them exist, a multiple of 8 where a vector is wider.
 template <class T>
@@ -55,15 +112,27 @@ TESSERA_FN float sum_lanes(Float v) {
   return (a[0] + a[2]) + (a[1] + a[3]);
 }
 
-// sum_lanes of four vectors at once.
-TESSERA_FN Float4 sum_lanes(const Float (&v)[4]) {
-  const Float4 p = fold(v[0]), q = fold(v[1]), r = fold(v[2]), t = fold(v[3]);
-  const Float4 a = Float4(__builtin_shufflevector(p, q, 0, 4, 1, 5)) +
-                   Float4(__builtin_shufflevector(p, q, 2, 6, 3, 7));
-  const Float4 b = Float4(__builtin_shufflevector(r, t, 0, 4, 1, 5)) +
-                   Float4(__builtin_shufflevector(r, t, 2, 6, 3, 7));
-  return Float4(__builtin_shufflevector(a, b, 0, 1, 4, 5)) +
-         Float4(__builtin_shufflevector(a, b, 2, 3, 6, 7));
+// Lanes whose number holds the bit kDistance: the sum of the two that differ in it in b, others: in
+// a.
+template <int kDistance, int... kLane>
+TESSERA_FN Float add_halves(Float a, Float b, std::integer_sequence<int, kLane...>) {
+  const auto in_b = [](int lane) { return (lane & kDistance) != 0 ? kWidth : 0; };
+  return Float(__builtin_shufflevector(a, b, (kLane + in_b(kLane))...)) +
+         Float(__builtin_shufflevector(a, b, ((kLane ^ kDistance) + in_b(kLane))...));
+}
+
+// Lane i: the sum of v[i]'s lanes. In log2(kWidth) steps, each of which halves the vectors.
+template <int kDistance = kWidth / 2>
+TESSERA_FN Float sum_all_lanes(Float (&v)[kWidth]) {
+  TESSERA_UNROLL
+  for (int i = 0; i < kDistance; ++i) {
+    v[i] = add_halves<kDistance>(v[i], v[i + kDistance], std::make_integer_sequence<int, kWidth>{});
+  }
+  if constexpr (kDistance > 1) {
+    return sum_all_lanes<kDistance / 2>(v);
+  } else {
+    return v[0];
+  }
 }
 
 TESSERA_FN float largest_lane(Float v) {
@@ -72,9 +141,36 @@ TESSERA_FN float largest_lane(Float v) {
   return largest;
 }
 
-TESSERA_FN void prefetch_row(const void* row, Index bytes) {
-  for (Index i = 0; i < bytes; i += 64) __builtin_prefetch(static_cast<const char*>(row) + i);
+TESSERA_FN void prefetch(const void* row, Index bytes) {
+  const auto* const p = static_cast<const char*>(row);
+  Index i = 0;
+  for (; i + 256 <= bytes; i += 256) {
+    TESSERA_UNROLL
+    for (int line = 0; line < 256; line += 64) __builtin_prefetch(p + i + line);
+  }
+  for (; i < bytes; i += 64) __builtin_prefetch(p + i);
 }
+
+// Keys and values of a task, fetched before their use: values while the scores of their keys are
+// computed, keys kAheadKeys earlier. (Not a lambda: GCC drops calls of functions that do nothing
+// but prefetch, unless they are inlined at once.)
+template <class T>
+struct DecodeRows {
+  Rows<T> keys;
+  Rows<T> values;
+  Index key_bytes;
+  Index value_bytes;
+  Index end;  // of the keys that the task reads
+
+  TESSERA_FN void fetch_keys(Index first, Index count) const {
+    for (Index key = first; key < smaller(first + count, end); ++key)
+      prefetch(keys[key], key_bytes);
+  }
+  TESSERA_FN void fetch_values(Index first, Index count) const {
+    for (Index key = first; key < smaller(first + count, end); ++key)
+      prefetch(values[key], value_bytes);
+  }
+};
 
 // What a task works with.
 struct DecodeBlock {
@@ -89,47 +185,120 @@ struct DecodeBlock {
   float* factor;  // [rows]: of what a row has accumulated before the block
 };
 
-// scores of keys [key, key + kKeys) for all rows: q·k.
-template <class T, int kKeys>
-TESSERA_FN void decode_scores(const DecodeBlock& b, const Rows<T>& keys, Index key, Index dim,
-                              float* score) {
+// Products of kRows rows from `row` on with kKeys keys from `key` on, not yet summed across lanes.
+template <class T, int kRows, int kKeys>
+TESSERA_FN void multiply_keys(const DecodeBlock& b, const Rows<T>& keys, Index key, Index row,
+                              Index dim, Float (&sum)[kRows][kKeys]) {
   const T* k[kKeys];
   TESSERA_UNROLL
   for (int j = 0; j < kKeys; ++j) k[j] = keys[key + j];
-  Index row = 0;
-  const auto rows = [&](auto count) {
-    constexpr int kRows = decltype(count)::value;
-    Float sum[kRows][kKeys] = {};
-    const float* const query = b.query + row * b.dim;
-    for (Index column = 0; column < dim; column += kWidth) {
-      Float operand[kKeys];
-      TESSERA_UNROLL
-      for (int j = 0; j < kKeys; ++j) operand[j] = load_part(k[j] + column, dim - column);
+  const float* const query = b.query + row * b.dim;
+  Index column = 0;
+  for (; column + kSpan <= dim; column += kSpan) {
+    Float operand[kKeys][2];
+    TESSERA_UNROLL
+    for (int j = 0; j < kKeys; ++j) load_span(k[j] + column, operand[j]);
+    TESSERA_UNROLL
+    for (int v = 0; v < 2; ++v) {
       TESSERA_UNROLL
       for (int r = 0; r < kRows; ++r) {
-        const Float q = load(query + r * b.dim + column);
+        const Float q = load(query + r * b.dim + column + v * kWidth);
         TESSERA_UNROLL
-        for (int j = 0; j < kKeys; ++j) sum[r][j] += q * operand[j];
+        for (int j = 0; j < kKeys; ++j) sum[r][j] += q * operand[j][v];
       }
     }
+  }
+  for (; column < dim; column += kWidth) {
     TESSERA_UNROLL
-    for (int r = 0; r < kRows; ++r) {
-      if constexpr (kKeys == 4) {
-        store_as(score + (row + r) * kDecodeBlock, sum_lanes(sum[r]));
-      } else {
-        static_assert(kKeys == 1);
-        score[(row + r) * kDecodeBlock] = sum_lanes(sum[r][0]);
-      }
+    for (int j = 0; j < kKeys; ++j) {
+      const Float operand = load_part(k[j] + column, dim - column);
+      TESSERA_UNROLL
+      for (int r = 0; r < kRows; ++r) sum[r][j] += load(query + r * b.dim + column) * operand;
     }
-    row += kRows;
-  };
-  while (b.rows - row >= kDecodeRows) rows(Vectors<kDecodeRows>{});
-  while (row < b.rows) rows(Vectors<1>{});
+  }
 }
 
-// With kRound (Accumulate::fp16) the product is rounded before it is added.
+// score[row][key] of kStepKeys keys from `key` on, for kRows rows. With kFetch fetches what is read
+// next.
+template <class T, int kRows, bool kFetch>
+TESSERA_FN void score_step(const DecodeBlock& b, const DecodeRows<T>& from, Index key, Index row,
+                           Index dim, float* score) {
+  constexpr int kTileKeys = kScoreKeys<kRows>;
+  for (int first = 0; first < kStepKeys; first += kTileKeys) {
+    Float sums[kRows * kTileKeys / kWidth][kWidth];
+    TESSERA_UNROLL
+    for (int group = 0; group < kTileKeys; group += kDecodeKeys) {
+      const Index at_key = key + first + group;
+      if constexpr (kFetch) {
+        from.fetch_values(at_key, kDecodeKeys);
+        from.fetch_keys(at_key + kAheadKeys, kDecodeKeys);
+      }
+      Float sum[kRows][kDecodeKeys] = {};
+      multiply_keys(b, from.keys, at_key, row, dim, sum);
+      TESSERA_UNROLL
+      for (int r = 0; r < kRows; ++r) {
+        TESSERA_UNROLL
+        for (int j = 0; j < kDecodeKeys; ++j) {
+          const int at = r * kTileKeys + group + j;
+          sums[at / kWidth][at % kWidth] = sum[r][j];
+        }
+      }
+    }
+    float all[kRows][kTileKeys];
+    TESSERA_UNROLL
+    for (int i = 0; i < kRows * kTileKeys / kWidth; ++i)
+      store(&all[0][0] + i * kWidth, sum_all_lanes(sums[i]));
+    TESSERA_UNROLL
+    for (int r = 0; r < kRows; ++r)
+      __builtin_memcpy(score + (row + r) * kDecodeBlock + first, all[r], sizeof all[r]);
+  }
+}
+
+// Scores of keys [key, key + kStepKeys) for all rows: q·k.
+template <class T>
+TESSERA_FN void decode_scores(const DecodeBlock& b, const DecodeRows<T>& from, Index key, Index dim,
+                              float* score) {
+  Index row = 0;
+  if (b.rows >= kDecodeRows) {
+    score_step<T, kDecodeRows, true>(b, from, key, row, dim, score);
+    row += kDecodeRows;
+  } else {
+    score_step<T, 1, true>(b, from, key, row, dim, score);
+    row += 1;
+  }
+  for (; row + kDecodeRows <= b.rows; row += kDecodeRows)
+    score_step<T, kDecodeRows, false>(b, from, key, row, dim, score);
+  for (; row < b.rows; ++row) score_step<T, 1, false>(b, from, key, row, dim, score);
+}
+
+// Scores of one key.
+template <class T>
+TESSERA_FN void decode_score(const DecodeBlock& b, const Rows<T>& keys, Index key, Index dim,
+                             float* score) {
+  for (Index row = 0; row < b.rows; ++row) {
+    Float sum[1][1] = {};
+    multiply_keys(b, keys, key, row, dim, sum);
+    score[row * kDecodeBlock] = sum_lanes(sum[0][0]);
+  }
+}
+
+// kVectors vectors of columns: whole spans or, one vector, what is behind them.
+template <class T, int kV>
+TESSERA_FN void load_columns(const T* p, Index left, Float (&operand)[kV]) {
+  if constexpr (kV == 1) {
+    operand[0] = load_part(p, left);
+  } else {
+    TESSERA_UNROLL
+    for (int v = 0; v < kV; v += 2) {
+      Float two[2];
+      load_span(p + v * kWidth, two);
+      operand[v] = two[0], operand[v + 1] = two[1];
+    }
+  }
+}
+
 // out = out · factor + weights · values of keys [from, to), for kRows rows and kVectors vectors of
-// columns.
+// columns. With kRound (Accumulate::fp16) the product is rounded before it is added.
 template <class T, int kRows, int kVectors, bool kRound>
 TESSERA_FN void decode_values(const DecodeBlock& b, const Rows<T>& values, Index first, Index from,
                               Index to, Index row, Index column, Index dim_v, const float* factor) {
@@ -146,9 +315,7 @@ TESSERA_FN void decode_values(const DecodeBlock& b, const Rows<T>& values, Index
   for (Index key = from; key < to; ++key) {
     const T* const value = values[key] + column;
     Float operand[kVectors];
-    TESSERA_UNROLL
-    for (int v = 0; v < kVectors; ++v)
-      operand[v] = load_part(value + v * kWidth, dim_v - column - v * kWidth);
+    load_columns(value, dim_v - column, operand);
     TESSERA_UNROLL
     for (int r = 0; r < kRows; ++r) {
       const Float w = broadcast(weight[r * kDecodeBlock + key]);
@@ -275,6 +442,7 @@ static void decode_rows(const DecodeTask& task) {
       store_as(b.query + row * b.dim + column,
                live && column < a.dim ? load8(from + column) * scale : Float8{});
     }
+    to_load_order<T>(b.query + row * b.dim, a.dim);
     for (Index column = 0; column < b.dim_v; column += 8)
       store_as(b.out + row * b.dim_v + column, Float8{});
     b.max[row] = kernel::kMinusInfinity;
@@ -285,9 +453,10 @@ static void decode_rows(const DecodeTask& task) {
     any = {smaller(any.begin, seen.begin), larger(any.end, seen.end)};
   }
   any = {larger(any.begin, task.keys.begin), smaller(any.end, task.keys.end)};
-  const Rows<T> keys = rows_of<T>(a.key, s.batch, task.key_head, s.key);
-  const Rows<T> values = rows_of<T>(a.value, s.batch, task.key_head, s.key);
   constexpr Index kSize = sizeof(T);
+  const DecodeRows<T> source{rows_of<T>(a.key, s.batch, task.key_head, s.key),
+                             rows_of<T>(a.value, s.batch, task.key_head, s.key), a.dim * kSize,
+                             a.dim_v * kSize, any.end};
   // Blocks begin at multiples of 8, for dropout; what lies before the first key is hidden, unread.
   for (Index first = any.begin / 8 * 8; first < any.end; first += kDecodeBlock) {
     const Index from = larger(first, any.begin), to = smaller(first + kDecodeBlock, any.end);
@@ -295,16 +464,11 @@ static void decode_rows(const DecodeTask& task) {
       for (Index i = 0; i < from - first; ++i) b.score[row * kDecodeBlock + i] = 0;
       for (Index i = to - first; i < kDecodeBlock; ++i) b.score[row * kDecodeBlock + i] = 0;
     }
-    // While scores are computed their values are fetched; while those are used, the next keys.
     Index key = from;
-    for (; key + kDecodeKeys <= to; key += kDecodeKeys) {
-      for (Index i = key; i < key + kDecodeKeys; ++i) {
-        prefetch_row(values[i], a.dim_v * kSize);
-        if (i + kAheadKeys < to) prefetch_row(keys[i + kAheadKeys], a.dim * kSize);
-      }
-      decode_scores<T, kDecodeKeys>(b, keys, key, a.dim, b.score + key - first);
-    }
-    for (; key < to; ++key) decode_scores<T, 1>(b, keys, key, a.dim, b.score + key - first);
+    for (; key + kStepKeys <= to; key += kStepKeys)
+      decode_scores(b, source, key, a.dim, b.score + key - first);
+    source.fetch_values(key, to - key);
+    for (; key < to; ++key) decode_score(b, source.keys, key, a.dim, b.score + key - first);
     for (Index row = 0; row < b.rows; ++row) {
       // A row beyond query_end sees nothing.
       const bool live = (task.row_first + row) % s.rows < s.query_end;
@@ -312,17 +476,19 @@ static void decode_rows(const DecodeTask& task) {
       if (live) continue;
       for (Index i = 0; i < kDecodeBlock; ++i) b.score[row * kDecodeBlock + i] = 0;
     }
-    Index next = to;
-    const Index most = smaller(to + kAheadKeys, any.end);
     Index column = 0;
-    for (; column + kDecodeVectors * kWidth <= a.dim_v; column += kDecodeVectors * kWidth) {
-      for (Index i = 0; i < 4 && next < most; ++i, ++next) prefetch_row(keys[next], a.dim * kSize);
-      decode_column<T, kDecodeVectors, kRound>(b, values, first, from, to, column, a.dim_v,
-                                               b.factor);
-    }
-    for (; column < a.dim_v; column += kWidth)
-      decode_column<T, 1, kRound>(b, values, first, from, to, column, a.dim_v, b.factor);
+    const auto columns = [&](auto vectors, Index end) {
+      for (; column + vectors.value * kWidth <= end; column += vectors.value * kWidth) {
+        decode_column<T, vectors.value, kRound>(b, source.values, first, from, to, column, a.dim_v,
+                                                b.factor);
+      }
+    };
+    const Index spans = a.dim_v / kSpan * kSpan;
+    columns(Vectors<kDecodeVectors>{}, spans);
+    columns(Vectors<2>{}, spans);
+    columns(Vectors<1>{}, round_up(a.dim_v, Index{kWidth}));
   }
+  for (Index row = 0; row < b.rows; ++row) to_memory_order<T>(b.out + row * b.dim_v, a.dim_v);
 }
 
 template <class T>

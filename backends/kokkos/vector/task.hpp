@@ -195,7 +195,7 @@ TESSERA_FN constexpr DecodeScratch decode_layout(Index rows, Index dim, Index di
 // Scratch memory of a thread for gradients, in floats.
 //
 //     query, dout     panels x [dim][panel]          one row a lane
-//     rows, rows_v    panels x [panel][columns]      Q and dO as in memory
+//     rows, rows_v    panels x [panel][columns]      Q and dO in rows, by strips of columns
 //     lse, delta      panels x [panel]
 //     dq              panels x [dim][panel]
 //     key, value      [keys / group][dim][group]     the current block, for S and dP
@@ -209,7 +209,7 @@ struct GradientScratch {
 };
 
 // Rows whose weights and gradients wait for one another, see backward_task.hpp.
-inline constexpr Index kRowsTogether = 192;
+inline constexpr Index kRowsTogether = 144;
 
 // Columns are padded to whole vectors of the widest unit, for all.
 inline constexpr Index kGradientColumns = 16;

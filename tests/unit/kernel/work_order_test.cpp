@@ -18,6 +18,7 @@ using kernel::WorkOrder;
 
 std::vector<WorkItem> items(const WorkOrder& order) {
   std::vector<WorkItem> all;
+  all.reserve(static_cast<std::size_t>(order.size()));
   for (Index task = 0; task < order.size(); ++task) all.push_back(order.item(task));
   return all;
 }
