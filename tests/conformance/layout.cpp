@@ -32,9 +32,9 @@ std::int64_t Strides::* stride_of(Axis axis) {
 Strides strides(const Extents& extent, const Order& order, std::int64_t row_gap, std::int64_t gap) {
   Strides stride;
   std::int64_t step = extent.dim + row_gap;
-  for (auto axis = order.rbegin(); axis != order.rend(); ++axis) {
-    stride.*stride_of(*axis) = step;
-    step = step * std::max<std::int64_t>(extent.*extent_of(*axis), 1) + gap;
+  for (std::size_t i = order.size(); i-- > 0;) {
+    stride.*stride_of(order[i]) = step;
+    step = step * std::max<std::int64_t>(extent.*extent_of(order[i]), 1) + gap;
   }
   return stride;
 }

@@ -125,6 +125,37 @@ TEST(Values, KeysThatNobodySeesHaveNoGradientWhateverTheirValues) {
   }
 }
 
+TEST(Values, RowsThatSeeNoKeyHaveNoGradientWhateverTheKeys) {
+  // The first 30 rows; in a tile with others, which see everything and show NaN.
+  for (const DType dtype : kTypes) {
+    for (const auto& [general, in_key] :
+         {std::pair{false, false}, {false, true}, {true, false}, {true, true}}) {
+      Operands o(Case{.label = "blind_rows",
+                      .dtype = dtype,
+                      .head_q = 2,
+                      .seq_q = 50,
+                      .seq_k = 20,
+                      .dim = 16,
+                      .dim_v = 16,
+                      .mask = Mask::causal(Alignment::BottomRight),
+                      .softcap = general ? 5.0f : 0.0f,
+                      .operation = Operation::backward});
+      for (std::int64_t key = 0; key < 20; ++key)
+        set_row(in_key ? o.key : o.value, 0, 0, key, kNan);
+      on_each_kernel(o, [&](const Kernel& kernel) {
+        o.dq.each([&](auto b, auto h, auto s, auto d) {
+          const double number = o.dq.get(b, h, s, d);
+          if (s < 30) {
+            ASSERT_EQ(number, 0) << kernel.name << " row " << s;
+          } else {
+            ASSERT_TRUE(std::isnan(number)) << kernel.name << " row " << s;
+          }
+        });
+      });
+    }
+  }
+}
+
 TEST(Values, WeightsAtEveryDistanceFromTheMaximum) {
   // Two keys, of scores 0 and -x: the second weighs e^-x, down to the least normal number.
   constexpr std::int64_t kRows = 3000;

@@ -121,11 +121,11 @@ inline std::byte* memory_of(const Space& space, void* workspace, std::size_t byt
 // Where the blocks of a packed batch's segments begin among all of them.
 struct BuildPrefix {
   kernel::ForwardArguments a;
-  Index* rows;
-  Index* keys;  // null: not wanted
+  Index* rows;  // null: not wanted
+  Index* keys;  // likewise
 
   KOKKOS_FUNCTION void operator()(int) const {
-    kernel::build_block_prefix(a, kRows, rows);
+    if (rows != nullptr) kernel::build_block_prefix(a, kRows, rows);
     if (keys != nullptr) kernel::build_key_block_prefix(a, kKeys, keys);
   }
 };

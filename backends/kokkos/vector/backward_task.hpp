@@ -213,6 +213,21 @@ TESSERA_FN GradientPanel<kV> gradient_panel(const GradientScratch& at, float* sc
           smaller(kPanel, row_last - row)};
 }
 
+// Rows that see nothing: their dQ is 0 by selection, a product of 0 and a key that is no number may
+// stand there.
+template <int kV>
+TESSERA_FN void clear_blind_rows(const GradientPanel<kV>& panel, Index dim) {
+  TESSERA_UNROLL
+  for (int v = 0; v < kV; ++v) {
+    const Int blind = load(panel.lse + v * kWidth) == broadcast(-kernel::kMinusInfinity);
+    if (!Lanes::any(blind)) continue;
+    for (Index column = 0; column < dim; ++column) {
+      float* const dq = panel.dq + (column * kV + v) * kWidth;
+      store(dq, Lanes::select(blind, Float{}, load(dq)));
+    }
+  }
+}
+
 // Rows [row_first, row_last) of one query head against all keys that they see.
 template <class T, Flavour kFlavour>
 static void backward_chunk(const BackwardTask& task, Index head, Index row_first, Index row_last) {
@@ -284,6 +299,7 @@ static void backward_chunk(const BackwardTask& task, Index head, Index row_first
   float* const factor = scratch + at.weight;
   each_panel([&](const auto& panel) {
     constexpr Index kLanes = std::remove_cvref_t<decltype(panel)>::kLanes;
+    clear_blind_rows(panel, a.dim);
     for (Index i = 0; i < kLanes; i += kWidth) store(factor + i, broadcast(a.scale));
     const Rows<T> dq = rows_of<T>(b.dq, s.batch, head, s.query + panel.row);
     unpack_panel(panel.dq, factor, kLanes, panel.count, a.dim, const_cast<T*>(dq.data), dq.stride);

@@ -38,6 +38,7 @@ Plan plan_for(const SmallCall& call) {
 void execute_from_threads(const SmallCall& call, const Plan& plan,
                           std::vector<std::vector<float>>& outs) {
   std::vector<std::thread> threads;
+  threads.reserve(outs.size());
   for (std::vector<float>& out : outs) {
     threads.emplace_back([&] {
       for (int i = 0; i < 10; ++i) execute(plan, call.args(out));

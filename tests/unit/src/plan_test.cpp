@@ -90,10 +90,11 @@ TEST(Plan, CopiesAndMovesStayPlans) {
   Call call = Call::dense(), other = Call::dense();
   Plan original = plan(call.problem());
   Plan copied = original;
-  const Plan moved = std::move(original);
+  const Plan moved = std::move(original);  // NOLINT(performance-move-const-arg): moving copies
   copied = moved;
   Stream stream;
-  execute(original, call.args, stream);  // moving copies: there is no empty plan
+  // NOLINTNEXTLINE(bugprone-use-after-move): there is no empty plan
+  execute(original, call.args, stream);
   execute(copied, other.args, stream);
   EXPECT_EQ(call.out(), other.out());
   EXPECT_EQ(copied.kernel(), moved.kernel());
@@ -113,11 +114,13 @@ TEST(Plan, RunsFromSeveralThreads) {
   expected.run();
   const Plan made = plan(expected.problem());
   std::vector<Call> calls;
+  calls.reserve(4);
   for (int i = 0; i < 4; ++i) calls.push_back(Call::dense());
   std::vector<std::thread> threads;
+  threads.reserve(calls.size());
   for (Call& call : calls) {
     threads.emplace_back([&made, &call] {
-      const Plan own = made;
+      const Plan own = made;  // NOLINT(performance-unnecessary-copy-initialization): on purpose
       for (int i = 0; i < 50; ++i) execute(own, call.args);
     });
   }

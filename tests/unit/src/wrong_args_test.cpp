@@ -16,7 +16,13 @@ constexpr float kInfinity = std::numeric_limits<float>::infinity();
 template <class T>
 T* moved(T* data, std::ptrdiff_t bytes) {
   using Byte = std::conditional_t<std::is_const_v<T>, const char, char>;
-  return static_cast<Byte*>(static_cast<T*>(data)) + bytes;
+  return static_cast<Byte*>(data) + bytes;
+}
+
+// What lies at an address that no memory of ours has.
+template <class T = void>
+const T* at_address(std::uintptr_t address) {
+  return reinterpret_cast<const T*>(address);  // NOLINT(performance-no-int-to-ptr)
 }
 
 const Wrong kWrongDense[] = {
@@ -66,22 +72,15 @@ const Wrong kWrongDense[] = {
      "sinks.data is 0x*; must be a multiple of 4, the size of fp32"},
     {"key_end_misaligned", [](Call& c) { c.args.key_end.data = moved(c.args.key_end.data, 1); },
      "key_end.data is 0x*; must be a multiple of 4, the size of int32"},
-    {"seed_misaligned",
-     [](Call& c) {
-       c.args.seed_device = reinterpret_cast<const std::uint64_t*>(std::uintptr_t{12});
-     },
+    {"seed_misaligned", [](Call& c) { c.args.seed_device = at_address<std::uint64_t>(12); },
      "seed_device is 0xc; must be a multiple of 8, the size of its 64-bit number"},
-    {"offset_misaligned",
-     [](Call& c) {
-       c.args.offset_device = reinterpret_cast<const std::uint64_t*>(std::uintptr_t{1});
-     },
+    {"offset_misaligned", [](Call& c) { c.args.offset_device = at_address<std::uint64_t>(1); },
      "offset_device is 0x1; must be a multiple of 8, the size of its 64-bit number"},
     {"key_dtype_unknown", [](Call& c) { c.args.key.dtype = static_cast<DType>(99); },
      "key.dtype is 99; must be an enumerator of DType"},
     {"query_runs_past_memory",
      [](Call& c) {
-       c.args.query.data =
-           reinterpret_cast<const void*>(std::numeric_limits<std::uintptr_t>::max() - 127);
+       c.args.query.data = at_address(std::numeric_limits<std::uintptr_t>::max() - 127);
      },
      "query.data is 0xffffffffffffff80; 2560 bytes from there must not run past the end of memory"},
 
