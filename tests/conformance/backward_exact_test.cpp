@@ -170,11 +170,11 @@ TEST(Backward, RowsThatAWindowShows) {
                                   .dim_v = std::min<std::int64_t>(256, largest_head_dim()),
                                   .mask = Mask::window(left, right, alignment)});
         const std::int64_t diagonal = alignment == Alignment::TopLeft ? 0 : seq_k - seq_q;
-        expect_seen(
-            c, [&, left = left, right = right](auto, auto, std::int64_t row, std::int64_t column) {
-              return (!left || column >= row + diagonal - *left) &&
-                     (!right || column <= row + diagonal + *right);
-            });
+        expect_seen(c, [&, before = left, after = right](auto, auto, std::int64_t row,
+                                                         std::int64_t column) {
+          return (!before || column >= row + diagonal - *before) &&
+                 (!after || column <= row + diagonal + *after);
+        });
       }
     }
   }

@@ -220,11 +220,11 @@ TEST(Exact, KeysThatAWindowShows) {
                      .mask = Mask::window(left, right, alignment),
                      .lse = false};
         const std::int64_t diagonal = alignment == Alignment::TopLeft ? 0 : seq_k - seq_q;
-        expect_seen(
-            c, [&, left = left, right = right](auto, auto, std::int64_t row, std::int64_t column) {
-              return (!left || column >= row + diagonal - *left) &&
-                     (!right || column <= row + diagonal + *right);
-            });
+        expect_seen(c, [&, before = left, after = right](auto, auto, std::int64_t row,
+                                                         std::int64_t column) {
+          return (!before || column >= row + diagonal - *before) &&
+                 (!after || column <= row + diagonal + *after);
+        });
       }
     }
   }
@@ -365,8 +365,8 @@ TEST(Exact, GroupedHeadsEqualRepeatedHeads) {
       Operands repeated(c);
       for (const auto& [to, from] :
            {std::tuple{&repeated.key, &grouped.key}, std::tuple{&repeated.value, &grouped.value}}) {
-        to->each([&, to = to, from = from](auto b, auto h, auto s, auto d) {
-          to->set(b, h, s, d, from->get(b, h / group, s, d));
+        to->each([&, wide = to, narrow = from](auto b, auto h, auto s, auto d) {
+          wide->set(b, h, s, d, narrow->get(b, h / group, s, d));
         });
       }
       const Answer right = answer(grouped);
