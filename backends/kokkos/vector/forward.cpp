@@ -1,5 +1,6 @@
 // Forward: chooses instruction set and blocking, and hands tasks to threads.
 
+#include <cmath>
 #include <string>
 
 #include "backends/kokkos/parallel.hpp"
@@ -27,19 +28,30 @@ constexpr bool fits(Index panel) {
 }
 static_assert(fits(48) && fits(24) && fits(12), "a thread's scratch memory stays within 1 MiB");
 
-// Enough tasks for all threads to end together, else as many panels a task as share a packed block
-// of keys. A row's bits do not depend on it.
-Blocking choose_blocking(const Problem& p, Index panel) {
-  Blocking b = widest_blocking(kForwardTuning, p.query.extent.dim, p.value.extent.dim, panel);
-  const Index a_head = larger(1, kernel::count_blocks(most_rows(p), panel));
-  constexpr Index kTasksAThread = 4;
+// Does every task of a head read as many keys?
+bool even(const Problem& p) {
+  return !p.packed && !p.key_begin && !p.key_end && !p.query_end && !p.options.mask.bounded();
+}
+
+// Panels a task: few tasks pack keys less often, many let threads end together. The least of an
+// estimate of the time; a row's bits do not depend on it.
+Blocking choose_blocking(const Problem& p, const Unit& unit) {
+  Blocking b = widest_blocking(kForwardTuning, p.query.extent.dim, p.value.extent.dim, unit.panel);
+  const Index a_head = larger(1, kernel::count_blocks(most_rows(p), unit.panel));
   // In floating point: the product may be huge.
-  const double all = static_cast<double>(a_head) * static_cast<double>(sequences(p)) *
-                     static_cast<double>(p.query.extent.head);
-  const double wanted = all / static_cast<double>(kTasksAThread * threads());
-  if (wanted < static_cast<double>(b.panels)) b.panels = larger(1, static_cast<Index>(wanted));
-  const Index blocks = kernel::count_blocks(a_head, b.panels);
-  b.panels = kernel::count_blocks(a_head, blocks);  // equal tasks
+  const double heads = static_cast<double>(sequences(p)) * static_cast<double>(p.query.extent.head);
+  const auto time_of = [&](Index panels) {
+    const double tasks = heads * static_cast<double>(kernel::count_blocks(a_head, panels));
+    const double a_thread = tasks / static_cast<double>(threads());
+    const double a_task = static_cast<double>(panels) + unit.packing;
+    // Equal tasks end in rounds, a little apart; others about half a task apart.
+    return a_task * (even(p) ? std::ceil(a_thread) + 0.1 : a_thread + 0.5);
+  };
+  Index best = 1;
+  for (Index panels = 1; panels <= smaller(b.panels, a_head); ++panels) {
+    if (time_of(panels) <= time_of(best)) best = panels;
+  }
+  b.panels = kernel::count_blocks(a_head, kernel::count_blocks(a_head, best));  // equal tasks
   return b;
 }
 
@@ -106,7 +118,7 @@ backend::Candidate forward_candidate(const Problem& problem, int id) {
   if (candidate.rejected.empty() && choice.unit->forward[element_index][0] == nullptr)
     candidate.rejected = "it computes bf16 only";
   if (!candidate.rejected.empty()) return candidate;
-  const Blocking blocking = choose_blocking(problem, choice.unit->panel);
+  const Blocking blocking = choose_blocking(problem, *choice.unit);
   candidate.tile_q = blocking.panel * blocking.panels;
   candidate.tile_k = blocking.keys;
   candidate.head_dim = problem.query.extent.dim;  // run-time loops: no bucket is padded
