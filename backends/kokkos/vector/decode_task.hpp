@@ -22,6 +22,9 @@ namespace tessera::kokkos::vector::TESSERA_VECTOR_ISA {
 inline constexpr int kDecodeRows = kRegisters == 32 ? 4 : 2;
 inline constexpr int kDecodeKeys = 4;
 inline constexpr int kDecodeVectors = 4;
+// Keys of a block: their values wait in the first-level cache for the weights.
+template <class T>
+inline constexpr Index kBlockKeys = sizeof(T) == 2 ? kDecodeBlock : kDecodeBlock / 2;
 inline constexpr Index kAheadKeys = 16;  // keys between a row's use and its prefetch
 
 // Keys whose scores for kRows rows are summed across lanes together: they fill a vector.
@@ -135,10 +138,19 @@ TESSERA_FN Float sum_all_lanes(Float (&v)[kWidth]) {
   }
 }
 
+template <int kDistance, int... kLane>
+TESSERA_FN Float swap_lanes(Float v, std::integer_sequence<int, kLane...>) {
+  return Float(__builtin_shufflevector(v, v, (kLane ^ kDistance)...));
+}
+
+template <int kDistance = kWidth / 2>
 TESSERA_FN float largest_lane(Float v) {
-  float largest = v[0];
-  for (int i = 1; i < kWidth; ++i) largest = kernel::ScalarLanes::max(largest, v[i]);
-  return largest;
+  v = Lanes::max(v, swap_lanes<kDistance>(v, std::make_integer_sequence<int, kWidth>{}));
+  if constexpr (kDistance > 1) {
+    return largest_lane<kDistance / 2>(v);
+  } else {
+    return v[0];
+  }
 }
 
 TESSERA_FN void prefetch(const void* row, Index bytes) {
@@ -396,7 +408,7 @@ static float decode_weigh(const DecodeTask& task, const DecodeBlock& b, Index ro
     store(score + key, value);
   }
   kernel::SoftmaxState<float> state{b.max[row], b.sum[row]};
-  // largest_lane lets NaN through as max() does: b where either is NaN.
+  // A NaN may be lost here: its weight is NaN all the same.
   const float factor = kernel::advance<kernel::ScalarLanes>(state, largest_lane(top));
   const Float origin = broadcast(kernel::origin<kernel::ScalarLanes>(state.max));
   Float sum{};
@@ -458,11 +470,11 @@ static void decode_rows(const DecodeTask& task) {
                              rows_of<T>(a.value, s.batch, task.key_head, s.key), a.dim * kSize,
                              a.dim_v * kSize, any.end};
   // Blocks begin at multiples of 8, for dropout; what lies before the first key is hidden, unread.
-  for (Index first = any.begin / 8 * 8; first < any.end; first += kDecodeBlock) {
-    const Index from = larger(first, any.begin), to = smaller(first + kDecodeBlock, any.end);
+  for (Index first = any.begin / 8 * 8; first < any.end; first += kBlockKeys<T>) {
+    const Index from = larger(first, any.begin), to = smaller(first + kBlockKeys<T>, any.end);
     for (Index row = 0; row < b.rows; ++row) {
       for (Index i = 0; i < from - first; ++i) b.score[row * kDecodeBlock + i] = 0;
-      for (Index i = to - first; i < kDecodeBlock; ++i) b.score[row * kDecodeBlock + i] = 0;
+      for (Index i = to - first; i < kBlockKeys<T>; ++i) b.score[row * kDecodeBlock + i] = 0;
     }
     Index key = from;
     for (; key + kStepKeys <= to; key += kStepKeys)
@@ -474,7 +486,7 @@ static void decode_rows(const DecodeTask& task) {
       const bool live = (task.row_first + row) % s.rows < s.query_end;
       b.factor[row] = live ? decode_weigh<T>(task, b, row, first, to - first) : 1.0f;
       if (live) continue;
-      for (Index i = 0; i < kDecodeBlock; ++i) b.score[row * kDecodeBlock + i] = 0;
+      for (Index i = 0; i < kBlockKeys<T>; ++i) b.score[row * kDecodeBlock + i] = 0;
     }
     Index column = 0;
     const auto columns = [&](auto vectors, Index end) {

@@ -167,7 +167,7 @@ struct DecodeMerge {
   Index parts = 1;
 };
 
-inline constexpr Index kDecodeBlock = 64;  // keys whose scores are weighed together
+inline constexpr Index kDecodeBlock = 128;  // keys whose scores are weighed together, at most
 
 // Memory of a decode task in floats: [rows][columns] outputs and states of a part; [rows][columns]
 // queries, [rows][kDecodeBlock] scores and [rows] factors of a thread.
