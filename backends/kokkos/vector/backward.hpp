@@ -62,13 +62,13 @@ inline constexpr int kRestRows = kWidth == 16 ? 8 : 4;
 // number of vectors of each strip and its first column.
 template <class F>
 TESSERA_FN void each_strip(Index columns, F f) {
-  Index at = 0;
-  for (Index left = columns / kWidth; left > 0;) {
+  Index at = 0, left = columns / kWidth;
+  const auto take = [&](auto vectors) {
+    f(vectors, at);
+    left -= vectors.value, at += vectors.value * kWidth;
+  };
+  while (left > 0) {
     // The widest tiles, but not so as to leave a single vector.
-    const auto take = [&](auto vectors) {
-      f(vectors, at);
-      left -= vectors.value, at += vectors.value * kWidth;
-    };
     if (left == kWide || left >= 2 * kWide - 1) {
       take(Vectors<kWide>{});
     } else if (kWide > 3 && left >= 3) {
