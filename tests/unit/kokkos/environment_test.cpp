@@ -46,13 +46,13 @@ TEST(Environment, WhatKokkosEndsTheProcessForIsAnError) {
       {"KOKKOS_TUNE_INTERNALS", "x"},
   };
   for (const auto& [name, value] : kWrong) {
+    const std::string expected = name + std::string(" is '") + value + "'; must be ";
     const int status = status_with(name, value, [&] {
       try {
         static_cast<void>(device_info());
         return false;
       } catch (const DeviceError& error) {
-        const std::string text = error.what();
-        return text.find(name + std::string(" is '") + value + "'; must be ") != std::string::npos;
+        return std::string(error.what()).find(expected) != std::string::npos;
       }
     });
     EXPECT_EQ(status, 0) << name << "=" << value;
