@@ -62,22 +62,20 @@ inline constexpr int kRestRows = kWidth == 16 ? 8 : 4;
 // number of vectors of each strip and its first column.
 template <class F>
 TESSERA_FN void each_strip(Index columns, F f) {
-  Index at = 0, left = columns / kWidth;
-  const auto take = [&](auto vectors) {
-    f(vectors, at);
-    left -= vectors.value, at += vectors.value * kWidth;
-  };
-  while (left > 0) {
+  Index at = 0;
+  for (Index left = columns / kWidth, vectors = 0; left > 0; left -= vectors) {
     // The widest tiles, but not so as to leave a single vector.
-    if (left == kWide || left >= 2 * kWide - 1) {
-      take(Vectors<kWide>{});
-    } else if (kWide > 3 && left >= 3) {
-      take(Vectors<3>{});
-    } else if (left >= 2) {
-      take(Vectors<2>{});
+    vectors = left == kWide || left >= 2 * kWide - 1 ? kWide : smaller(left, kWide > 3 ? 3 : 2);
+    if (vectors == kWide) {
+      f(Vectors<kWide>{}, at);
+    } else if (vectors == 3) {
+      f(Vectors<3>{}, at);
+    } else if (vectors == 2) {
+      f(Vectors<2>{}, at);
     } else {
-      take(Vectors<1>{});
+      f(Vectors<1>{}, at);
     }
+    at += vectors * kWidth;
   }
 }
 
