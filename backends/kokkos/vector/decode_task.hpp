@@ -22,9 +22,8 @@ namespace tessera::kokkos::vector::TESSERA_VECTOR_ISA {
 inline constexpr int kDecodeRows = kRegisters == 32 ? 4 : 2;
 inline constexpr int kDecodeKeys = 4;
 inline constexpr int kDecodeVectors = 4;
-// Keys of a block: their values wait in the first-level cache for the weights.
 template <class T>
-inline constexpr Index kBlockKeys = sizeof(T) == 2 ? kDecodeBlock : kDecodeBlock / 2;
+inline constexpr Index kBlockKeys = decode_block(sizeof(T));
 inline constexpr Index kAheadKeys = 16;  // keys between a row's use and its prefetch
 
 // Keys whose scores for kRows rows are summed across lanes together: they fill a vector.

@@ -168,6 +168,10 @@ struct DecodeMerge {
 };
 
 inline constexpr Index kDecodeBlock = 128;  // keys whose scores are weighed together, at most
+// For elements of so many bytes: the values wait in the first-level cache for the weights.
+TESSERA_FN constexpr Index decode_block(Index element) {
+  return element == 2 ? kDecodeBlock : kDecodeBlock / 2;
+}
 
 // Memory of a decode task in floats: [rows][columns] outputs and states of a part; [rows][columns]
 // queries, [rows][kDecodeBlock] scores and [rows] factors of a thread.
