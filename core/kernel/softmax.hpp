@@ -65,6 +65,17 @@ TESSERA_FN typename L::Value advance(SoftmaxState<typename L::Value>& state,
   return factor;
 }
 
+// As advance, but a row stays where it is while its scores rise by at most kLazyRise above its
+// maximum, which is that of some of them then: its factor is 1, its weights reach 2^kLazyRise. For
+// machines to whom scaling O costs an instruction of its own.
+inline constexpr float kLazyRise = 4.0f;
+template <class L>
+TESSERA_FN typename L::Value advance_lazily(SoftmaxState<typename L::Value>& state,
+                                            typename L::Value tile_max) {
+  const auto rises = L::less(state.max + L::broadcast(kLazyRise), tile_max);
+  return advance<L>(state, L::select(rises, tile_max, state.max));
+}
+
 // Weight of a score, not yet divided by the sum; origin is origin(state.max).
 template <class L>
 TESSERA_FN typename L::Value weight(typename L::Value score, typename L::Value origin) {

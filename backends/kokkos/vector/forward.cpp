@@ -18,15 +18,21 @@ using kernel::smaller;
 
 constexpr Index kMaxThreadBytes = Index{1} << 20;
 
-constexpr bool fits(Index panel) {
+// Packing a block of keys takes about as long as computing so many panels against it: it was 6.5 %
+// of the time with 12 panels.
+constexpr double kPacking = 1.0;
+
+constexpr bool fits(Index panel, Index key_blocks = 1) {
   for (const ForwardTuning& row : kForwardTuning) {
-    const Blocking b = widest_blocking(kForwardTuning, row.head_dim, row.head_dim, panel);
+    Blocking b = widest_blocking(kForwardTuning, row.head_dim, row.head_dim, panel);
+    b.keys *= key_blocks;
     if (layout(b, row.head_dim, row.head_dim, true).size * Index{sizeof(float)} > kMaxThreadBytes)
       return false;
   }
   return true;
 }
-static_assert(fits(48) && fits(24) && fits(12), "a thread's scratch memory stays within 1 MiB");
+static_assert(fits(48) && fits(48, 2) && fits(24) && fits(12),
+              "a thread's scratch memory stays within 1 MiB");
 
 // Does every task of a head read as many keys?
 bool even(const Problem& p) {
@@ -37,15 +43,19 @@ bool even(const Problem& p) {
 // estimate of the time; a row's bits do not depend on it.
 Blocking choose_blocking(const Problem& p, const Unit& unit) {
   Blocking b = widest_blocking(kForwardTuning, p.query.extent.dim, p.value.extent.dim, unit.panel);
+  b.keys *= unit.key_blocks;
   const Index a_head = larger(1, kernel::count_blocks(most_rows(p), unit.panel));
   // In floating point: the product may be huge.
   const double heads = static_cast<double>(sequences(p)) * static_cast<double>(p.query.extent.head);
+  // Tasks by which the last thread ends after the others: processors are not equally fast, for they
+  // share caches, execution units and power. Fits 2 and 16 threads (docs/tuning-log.md).
+  const double last = 0.25 * std::log2(static_cast<double>(threads()));
   const auto time_of = [&](Index panels) {
     const double tasks = heads * static_cast<double>(kernel::count_blocks(a_head, panels));
     const double a_thread = tasks / static_cast<double>(threads());
-    const double a_task = static_cast<double>(panels) + unit.packing;
-    // Equal tasks end in rounds, a little apart; others about half a task apart.
-    return a_task * (even(p) ? std::ceil(a_thread) + 0.1 : a_thread + 0.5);
+    const double a_task = static_cast<double>(panels) + kPacking;
+    // Equal tasks end in rounds, others half a task apart.
+    return a_task * ((even(p) ? std::ceil(a_thread) : a_thread + 0.5) + last);
   };
   Index best = 1;
   for (Index panels = 1; panels <= smaller(b.panels, a_head); ++panels) {

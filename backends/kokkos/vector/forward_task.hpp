@@ -56,7 +56,8 @@ static void add_block(const ForwardTask& task, const Panel<kV>& panel, const Key
   TESSERA_UNROLL
   for (int v = 0; v < kV; ++v) {
     state[v] = {load(panel.max + v * kWidth), load(panel.sum + v * kWidth)};
-    factor[v] = kernel::advance<Lanes>(state[v], top[v]);
+    factor[v] = kTiles ? kernel::advance_lazily<Lanes>(state[v], top[v])
+                       : kernel::advance<Lanes>(state[v], top[v]);
   }
   if constexpr (kPair == 2 && kFlavour == Flavour::Plain) {
     join_weights<kV, true>(state, from, to, pass.score);

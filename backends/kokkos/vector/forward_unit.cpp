@@ -13,7 +13,7 @@ extern "C" const tessera::kokkos::vector::Unit TESSERA_PASTE(tessera_vector_,
     TESSERA_TEXT(TESSERA_VECTOR_ISA),
     isa::kPanel,
     isa::kColumns,
-    isa::kPacking,
+    isa::kKeyBlocks,
 #if defined(TESSERA_VECTOR_BF16)
     {{}, {}, {isa::forward_task<Bf16, Flavour::Plain>, isa::forward_task<Bf16, Flavour::General>}}
 #else

@@ -256,7 +256,7 @@ struct Unit {
   const char* name;  // "avx2"
   Index panel;       // rows of a full panel
   Index columns;     // head dimensions are padded to a multiple of it
-  double packing;    // of a block of keys: how many panels it takes as long to compute against it
+  Index key_blocks;  // of the tuning table, that it takes as one
   void (*forward[3][2])(const ForwardTask& task);
 };
 struct BackwardUnit {

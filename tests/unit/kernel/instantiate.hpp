@@ -50,7 +50,8 @@ TESSERA_FN void compute_task(const ForwardArguments& a, Index task, Index* prefi
       Value score = modify<L>(modifiers, L::broadcast(key[key_first + j]), tile, lane, L::whole(j),
                               L::broadcast(1.0f), keep);
       score = hide<L>(score, see, L::whole(j));
-      const Value factor = advance<L>(state, observe<L>(L::broadcast(kMinusInfinity), score));
+      const Value factor = advance<L>(state, observe<L>(L::broadcast(kMinusInfinity), score)) *
+                           advance_lazily<L>(state, score);
       const Value p = weight<L>(score, origin<L>(state.max));
       state.sum = state.sum + p;
       out[0] = out[0] * factor + L::select(keep, p, L::broadcast(0.0f));

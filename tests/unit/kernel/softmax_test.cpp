@@ -59,11 +59,13 @@ typename L::Value load(const std::vector<float>& lanes) {
 // One tile: keys [from, to) of the order.
 template <class L>
 void add_tile(Partial<L>& p, const Scores& scores, const std::vector<float>& values,
-              const std::vector<std::size_t>& order, std::size_t from, std::size_t to) {
+              const std::vector<std::size_t>& order, std::size_t from, std::size_t to,
+              bool lazily) {
   auto tile_max = L::broadcast(kernel::kMinusInfinity);
   for (std::size_t t = from; t < to; ++t)
     tile_max = kernel::observe<L>(tile_max, load<L>(scores[order[t]]));
-  p.out = p.out * kernel::advance<L>(p.state, tile_max);
+  p.out = p.out * (lazily ? kernel::advance_lazily<L>(p.state, tile_max)
+                          : kernel::advance<L>(p.state, tile_max));
   const auto origin = kernel::origin<L>(p.state.max);
   for (std::size_t t = from; t < to; ++t) {
     const auto w = kernel::weight<L>(load<L>(scores[order[t]]), origin);
@@ -77,9 +79,10 @@ Partial<L> compute(const Scores& scores, const std::vector<float>& values,
                    const std::vector<std::size_t>& order, std::size_t from, std::size_t to,
                    std::mt19937& random) {
   Partial<L> p;
+  const auto lazy_tiles = random() % 3;  // none, about half, all
   while (from < to) {
     const std::size_t end = std::min(to, from + 1 + random() % 9);
-    add_tile(p, scores, values, order, from, end);
+    add_tile(p, scores, values, order, from, end, random() % 2 < lazy_tiles);
     from = end;
   }
   return p;
@@ -282,6 +285,25 @@ TYPED_TEST(Softmax, EmptyIsNeutral) {
     for (const auto& merged : {left, right}) {
       EXPECT_EQ(LaneAccess<L>::get(merged.max, 0), max);
       EXPECT_EQ(LaneAccess<L>::get(merged.sum, 0), 1.75f);
+    }
+  }
+}
+
+TYPED_TEST(Softmax, LazyRowsMoveByMoreThanFour) {
+  using L = TypeParam;
+  for (const float first : {-3e5f, -7.0f, 0.0f, 1e3f}) {
+    for (const float rise : {-50.0f, 0.0f, 3.75f, 4.0f, 4.25f, 60.0f}) {
+      auto state = kernel::empty_state<L>();
+      // Out of nothing to the first tile's maximum.
+      EXPECT_EQ(LaneAccess<L>::get(kernel::advance_lazily<L>(state, L::broadcast(first)), 0), 0.0f);
+      EXPECT_EQ(LaneAccess<L>::get(state.max, 0), first);
+      state.sum = L::broadcast(2.0f);
+      const auto factor = kernel::advance_lazily<L>(state, L::broadcast(first + rise));
+      const bool moves = rise > 4;
+      EXPECT_EQ(LaneAccess<L>::get(state.max, 0), moves ? first + rise : first);
+      const float expected = moves ? std::exp2(-rise) : 1.0f;
+      EXPECT_NEAR(LaneAccess<L>::get(factor, 0), expected, 1e-6f * expected);
+      EXPECT_NEAR(LaneAccess<L>::get(state.sum, 0), 2 * expected, 2e-6f * expected);
     }
   }
 }
