@@ -156,6 +156,35 @@ TEST(Values, RowsThatSeeNoKeyHaveNoGradientWhateverTheKeys) {
   }
 }
 
+TEST(Values, NaNInDoutOfARowLeavesDkOfKeysThatItDoesNotSee) {
+  // Row 5 sees six keys; it shares a tile with rows that see more. NaN in its query does the same
+  // to dv.
+  for (const DType dtype : kTypes) {
+    for (const bool general : {false, true}) {
+      for (const bool in_query : {false, true}) {
+        Operands o(Case{.label = "bad_row",
+                        .dtype = dtype,
+                        .head_q = 2,
+                        .seq_q = 50,
+                        .seq_k = 50,
+                        .dim = 16,
+                        .dim_v = 16,
+                        .mask = Mask::causal(Alignment::TopLeft),
+                        .softcap = general ? 5.0f : 0.0f,
+                        .operation = Operation::backward});
+        for (std::int64_t head = 0; head < 2; ++head)
+          set_row(in_query ? o.query : o.dout, 0, head, 5, kNan);
+        on_each_kernel(o, [&](const Kernel& kernel) {
+          const Slot& slot = in_query ? o.dv : o.dk;
+          slot.each([&](auto b, auto h, auto s, auto d) {
+            ASSERT_EQ(std::isnan(slot.get(b, h, s, d)), s <= 5) << kernel.name << " key " << s;
+          });
+        });
+      }
+    }
+  }
+}
+
 TEST(Values, WeightsAtEveryDistanceFromTheMaximum) {
   // Two keys, of scores 0 and -x: the second weighs e^-x, down to the least normal number.
   constexpr std::int64_t kRows = 3000;
