@@ -25,7 +25,7 @@ inline constexpr float kLn2 = 0.6931471805599453f;
 //   convert(Index) -> Value     exact up to 2^24
 //   max(a, b)                   b where either is NaN: max(running, score) lets a NaN score through
 //   exp2(x)                     0 for x <= -127 and for -infinity; relative error at most 2.5e-7
-//                               for x up to 0, any number for larger x; NaN stays NaN
+//                               for x up to 4, any number for larger x; NaN stays NaN
 //   fma(a, b, c)                a * b + c
 //   select(p, a, b)             a where p holds, else b; for Value and Index
 //   less(a, b)                  Predicate, of Values, Indices or Bits; false where a number is NaN

@@ -43,7 +43,7 @@ void check_spec(const char* name, const void* data, const TensorSpec& is,
                    planned.stride.*axis.stride);
     }
   }
-  if (data != nullptr && is.alignment < planned.alignment) {
+  if (data != nullptr && address(data) % static_cast<std::uintptr_t>(planned.alignment) != 0) {
     refuse(concat(name, ".data"), to_text(data),
            concat("the plan was made for addresses that are multiples of ", planned.alignment,
                   ": align it, or plan with a lower TensorSpec::alignment"));

@@ -23,6 +23,8 @@ inline constexpr std::array<Axis, 4> kAxes{{{"batch", &Extents::batch, &Strides:
                                             {"seq", &Extents::seq, &Strides::seq},
                                             {"dim", &Extents::dim, &Strides::dim}}};
 
+inline std::uintptr_t address(const void* data) { return reinterpret_cast<std::uintptr_t>(data); }
+
 constexpr bool is_empty(const Extents& e) {
   return e.batch == 0 || e.head == 0 || e.seq == 0 || e.dim == 0;
 }

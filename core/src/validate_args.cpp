@@ -13,8 +13,6 @@ namespace {
 
 constexpr std::uintptr_t kWorkspaceAlignment = 64;
 
-std::uintptr_t address(const void* data) { return reinterpret_cast<std::uintptr_t>(data); }
-
 void check_in_base2(const char* argument, float factor) {
   if (std::isfinite(factor * std::numbers::log2e_v<float>)) return;
   refuse(argument, concat(factor),

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <limits>
 
 #include "core/src/check_spec.hpp"
 #include "core/src/operands.hpp"
@@ -151,9 +152,10 @@ void check_packed(const Problem& p) {
   };
   check_index("cu_seqlens_q.dtype", p.packed->dtype_q);
   check_index("cu_seqlens_k.dtype", p.packed->dtype_k);
-  if (p.packed->segments < 0) {
+  constexpr std::int64_t kMost = std::numeric_limits<std::int64_t>::max() / 8 - 1;
+  if (p.packed->segments < 0 || p.packed->segments > kMost) {
     refuse("packed.segments", concat(p.packed->segments),
-           "must be at least 0: cu_seqlens_q holds segments + 1 numbers");
+           concat("must be from 0 to ", kMost, ": cu_seqlens_q holds segments + 1 numbers"));
   }
   if (p.query.extent.batch != 1) {
     refuse("query.extent.batch", concat(p.query.extent.batch),
@@ -252,34 +254,36 @@ bool is_head_dimension(std::int64_t dim) {
 // "query.extent.dim is 12; must be a multiple of 8 …: <how> 16<rest>"; the advice only where it
 // can be followed.
 void decline_head_dimension(std::string_view name, std::int64_t is, std::int64_t longest,
-                            std::string_view how, std::string_view rest) {
+                            std::string_view also, std::string_view how, std::string_view rest) {
   const std::int64_t next = is <= longest ? (is + 7) / 8 * 8 : 512;
   const bool can_be_padded = is > 0 && is < 512;
-  decline(concat(name, " is ", is, "; must be a multiple of 8 from 8 to ", longest,
-                 longest < 512 ? ", or 512" : "",
+  decline(concat(name, " is ", is, "; must be a multiple of 8 from 8 to ", longest, also,
                  can_be_padded ? concat(": ", how, " ", next, rest) : ""));
 }
 
-void check_head_dimensions(std::int64_t dim, std::int64_t dim_v) {
+void check_head_dimensions(const Problem& p) {
+  const std::int64_t dim = p.query.extent.dim, dim_v = p.value.extent.dim;
+  const std::int64_t widest = std::max(dim, dim_v);
+  const bool backward = p.operation == Operation::backward;
+  if (backward && widest > 256) {
+    decline(concat("gradients for head dimension ", widest,
+                   ": backward works from 8 to 256, forward and decode for 512, too"));
+  }
+  const std::string_view also = backward ? "" : ", or 512";
   if (!is_head_dimension(dim)) {
-    decline_head_dimension("query.extent.dim", dim, 256, "pad query and key with zeros to",
+    decline_head_dimension("query.extent.dim", dim, 256, also, "pad query and key with zeros to",
                            concat(", and set scale to 1/√", dim));
   }
   const bool beside_512 = dim == 512 && dim_v > 0 && dim_v <= 512 && dim_v % 8 == 0;
   if (!is_head_dimension(dim_v) && !beside_512) {
     decline_head_dimension("value.extent.dim", dim_v, dim == 512 ? 512 : 256,
-                           "pad value with zeros, and out, to", "");
+                           dim == 512 ? "" : also, "pad value with zeros, and out, to", "");
   }
 }
 
 // Well-formed, but beyond this version.
 void check_supported(const Problem& p) {
-  check_head_dimensions(p.query.extent.dim, p.value.extent.dim);
-  const std::int64_t widest = std::max(p.query.extent.dim, p.value.extent.dim);
-  if (p.operation == Operation::backward && widest > 256) {
-    decline(concat("gradients for head dimension ", widest,
-                   ": backward works from 8 to 256, forward and decode for 512, too"));
-  }
+  check_head_dimensions(p);
   if (p.options.accumulate == Accumulate::fp16 && p.operation == Operation::backward) {
     decline(
         "options.accumulate is Accumulate::fp16: gradients are accumulated in fp32, by backward "

@@ -145,10 +145,10 @@ Slot score_slot(const Case& c, DType dtype, unsigned broadcast) {
                  .seq = c.longest_q(),
                  .dim = c.longest_k()};
   Extents stored = extent;
-  if ((broadcast & kOverBatch) != 0) stored.batch = std::min<std::int64_t>(stored.batch, 1);
-  if ((broadcast & kOverHead) != 0) stored.head = std::min<std::int64_t>(stored.head, 1);
-  if ((broadcast & kOverRow) != 0) stored.seq = std::min<std::int64_t>(stored.seq, 1);
-  if ((broadcast & kOverColumn) != 0) stored.dim = std::min<std::int64_t>(stored.dim, 1);
+  if ((broadcast & kOverBatch) != 0) stored.batch = 1;
+  if ((broadcast & kOverHead) != 0) stored.head = 1;
+  if ((broadcast & kOverRow) != 0) stored.seq = 1;
+  if ((broadcast & kOverColumn) != 0) stored.dim = 1;
   Strides stride = bhsd_strides(stored);
   const std::int64_t elements = stored.batch * stored.head * stored.seq * stored.dim;
   if ((broadcast & kByStride) != 0) {

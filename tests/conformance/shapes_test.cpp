@@ -219,6 +219,35 @@ TEST(Shapes, Empty) {
   for (const DType dtype : kTypes) {
     expect_passes({.label = "batch_0", .dtype = dtype, .batch = 0});
     expect_passes({.label = "no_heads", .dtype = dtype, .head_q = 0, .head_k = 0});
+    expect_passes({.label = "no_heads_bias",
+                   .dtype = dtype,
+                   .head_q = 0,
+                   .head_k = 0,
+                   .bias = Bias::fp32,
+                   .bias_broadcast = kOverBatch | kOverHead,
+                   .operation = Operation::backward,
+                   .dbias = true});
+    expect_passes({.label = "batch_0_bias",
+                   .dtype = dtype,
+                   .batch = 0,
+                   .bias = Bias::fp32,
+                   .bias_broadcast = kOverBatch,
+                   .operation = Operation::backward,
+                   .dbias = true});
+    expect_passes({.label = "no_queries_bias",
+                   .dtype = dtype,
+                   .seq_q = 0,
+                   .bias = Bias::fp32,
+                   .bias_broadcast = kOverRow,
+                   .operation = Operation::backward,
+                   .dbias = true});
+    expect_passes({.label = "no_keys_bias",
+                   .dtype = dtype,
+                   .seq_k = 0,
+                   .bias = Bias::fp32,
+                   .bias_broadcast = kOverColumn,
+                   .operation = Operation::backward,
+                   .dbias = true});
     expect_passes({.label = "no_segments", .dtype = dtype, .packed = true});
     expect_passes({.label = "no_queries", .dtype = dtype, .seq_q = 0});
     expect_passes({.label = "no_keys", .dtype = dtype, .batch = 2, .seq_q = 65, .seq_k = 0});

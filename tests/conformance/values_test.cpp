@@ -99,7 +99,8 @@ TEST(Values, MaskedKeysReachNobody) {
 TEST(Values, KeysThatNobodySeesHaveNoGradientWhateverTheirValues) {
   for (const DType dtype : kTypes) {
     for (const std::int64_t rows : {1, 5, 13, 21, 50}) {
-      for (const bool general : {false, true}) {
+      for (const auto& [general, in_rows] :
+           {std::pair{false, false}, {true, false}, {false, true}, {true, true}}) {
         Operands o(Case{.label = "unseen_values",
                         .dtype = dtype,
                         .head_q = 2,
@@ -111,6 +112,10 @@ TEST(Values, KeysThatNobodySeesHaveNoGradientWhateverTheirValues) {
                         .softcap = general ? 5.0f : 0.0f,
                         .operation = Operation::backward});
         for (std::int64_t key = rows; key < 70; ++key) set_row(o.value, 0, 0, key, kNan);
+        if (in_rows) {
+          set_row(o.query, 0, 0, 0, kNan);
+          set_row(o.dout, 0, 1, rows - 1, kInfinity);
+        }
         on_each_kernel(o, [&](const Kernel& kernel) {
           for (const Slot* slot : {&o.dk, &o.dv}) {
             slot->each([&](auto b, auto h, auto s, auto d) {

@@ -129,7 +129,7 @@ KOKKOS_FUNCTION void QueryGradient<Element, kWidth>::operator()(const Member& te
     if (sees) {
       this->store_row(team, m.sum + i * dim, a.scale, dim, dq);
     } else {
-      Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, dim), [&](int d) { dq[d].store(0); });
+      this->clear_row(team, dim, dq);
     }
   });
 }
@@ -189,10 +189,16 @@ KOKKOS_FUNCTION void KeyGradient<Element, kWidth>::operator()(const Member& team
   const int count = static_cast<int>(key_last - key_first);
   Kokkos::parallel_for(Kokkos::TeamThreadRange(team, count), [&](int j) {
     const Index seq = s.key + key_first + j;
-    this->store_row(team, dk + j * dim, a.scale, dim,
-                    row_of<Element>(this->b().dk, s.batch, item.head, seq));
-    this->store_row(team, dv + j * dim_v, a.dropout.keep_scale(), dim_v,
-                    row_of<Element>(this->b().dv, s.batch, item.head, seq));
+    Element* const to_dk = row_of<Element>(this->b().dk, s.batch, item.head, seq);
+    Element* const to_dv = row_of<Element>(this->b().dv, s.batch, item.head, seq);
+    const kernel::Interval<Index> seen_by = s.band.column(key_first + j, s.query_end);
+    if (seen_by.begin < seen_by.end) {
+      this->store_row(team, dk + j * dim, a.scale, dim, to_dk);
+      this->store_row(team, dv + j * dim_v, a.dropout.keep_scale(), dim_v, to_dv);
+    } else {  // its sums may be products of 0 and no number
+      this->clear_row(team, dim, to_dk);
+      this->clear_row(team, dim_v, to_dv);
+    }
   });
 }
 

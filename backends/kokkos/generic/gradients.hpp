@@ -74,6 +74,9 @@ class GradientKernel {
     Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, count),
                          [&](int d) { row[d].store(factor * sum[d]); });
   }
+  KOKKOS_FUNCTION void clear_row(const Member& team, int count, Element* row) const {
+    Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, count), [&](int d) { row[d].store(0); });
+  }
 
   Gradients g_;
   GradientScratch scratch_;

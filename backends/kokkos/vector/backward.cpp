@@ -178,8 +178,8 @@ class Backward {
       rows();
       sums();
       if (cut_.parts > 1) keys();
-      if (b_.dbias.data) bias();
     }
+    if (b_.dbias.data) bias();
     if (b_.dsink) sinks();
   }
 
@@ -318,7 +318,6 @@ void append_backward(const Problem& problem, std::vector<backend::Candidate>& ca
       candidate.tile_k = c.blocking.keys;
       candidate.head_dim = problem.query.extent.dim;
       candidate.head_dim_v = problem.value.extent.dim;
-      candidate.splits = c.parts;
       candidate.workspace = parts_of(problem, c, candidate.id).size;
       candidate.why = why(problem, c);
     }

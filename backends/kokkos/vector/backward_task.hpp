@@ -346,6 +346,12 @@ static void keys_task(const KeysTask& task) {
   const float* const sums_v = task.sums + (s.keys + 8) * gradient_columns(a.dim);
   const float keep_scale = a.dropout.threshold != 0 ? a.dropout.keep_scale() : 1.0f;
   for (Index key = task.key_first; key < smaller(task.key_last, s.keys); ++key) {
+    const auto seen_by = s.band.column(key, s.query_end);
+    if (seen_by.begin >= seen_by.end) {  // its sums may be products of 0 and no number
+      clear_rows_of<T>(b.dk, s.batch, task.key_head, s.key + key, s.key + key + 1, a.dim);
+      clear_rows_of<T>(b.dv, s.batch, task.key_head, s.key + key, s.key + key + 1, a.dim_v);
+      continue;
+    }
     store_sums(task.sums + key * whole_vectors(a.dim), task.stride, task.parts, a.dim, a.scale,
                const_cast<T*>(dk[key]));
     store_sums(sums_v + key * whole_vectors(a.dim_v), task.stride, task.parts, a.dim_v, keep_scale,

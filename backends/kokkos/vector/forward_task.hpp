@@ -210,8 +210,10 @@ static void forward_task(const ForwardTask& task) {
   const ScorePass pass{scratch + at.score, scratch + at.bias, scratch + at.mask};
   for (Index start = any.begin / blocking.keys * blocking.keys; start < any.end;
        start += blocking.keys) {
-    // Slots before the band's begin are padding: they are neither read nor seen.
-    const Index first = larger(start, any.begin / 8 * 8);
+    // Slots before the band's begin are padding: they are neither read nor seen. Whole steps of a
+    // product, so that the order in which a row's keys are added does not depend on its task.
+    constexpr Index kWhole = larger(Index{8}, kKeys);
+    const Index first = larger(start, any.begin / kWhole * kWhole);
     const Index last = smaller(start + blocking.keys, any.end);
     const Index readable = larger(0, s.band.begin - first);
     const KeyBlock block{scratch + at.key, scratch + at.value, first, last - first, blocking.keys};

@@ -233,6 +233,25 @@ TEST(Plan, ServesPointersThatAreMoreAligned) {
   EXPECT_NO_THROW(execute(made, call.args));
 }
 
+// As far as TensorSpec goes: describe() states no more than 16.
+TEST(Plan, MadeForMoreAlignmentServesWhatHasIt) {
+  for (const std::int64_t alignment : {32, 64, 128}) {
+    Call call = Call::dense();
+    Problem problem = call.problem();
+    problem.query.alignment = alignment;
+    const Plan made = plan(problem);
+    auto* const aligned = static_cast<const char*>(call.inputs(1 << 14));
+    const std::uintptr_t beyond = reinterpret_cast<std::uintptr_t>(aligned) % 128;
+    call.args.query.data = aligned + (beyond == 0 ? 0 : 128 - beyond);
+    EXPECT_NO_THROW(execute(made, call.args)) << alignment;
+    call.args.query.data = static_cast<const char*>(call.args.query.data) + alignment / 2;
+    EXPECT_NE(thrown_by([&] { execute(made, call.args); })
+                  .text.find("the plan was made for addresses that are multiples of " +
+                             std::to_string(alignment)),
+              std::string::npos);
+  }
+}
+
 TEST(Plan, KernelIsForcedByEnvironment) {
   const Problem problem = Call::dense().problem();
   {

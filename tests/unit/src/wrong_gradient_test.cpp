@@ -334,6 +334,18 @@ TEST(WrongGradient, HeadDimension512IsBeyondThisVersion) {
       supports(problem).reason,
       "gradients for head dimension 512: backward works from 8 to 256, forward and decode for "
       "512, too");
+  // No advice that ends there.
+  for (TensorSpec* spec : {&problem.query, &problem.key, &*problem.dq, &*problem.dk})
+    set(*spec, 320);
+  EXPECT_EQ(
+      supports(problem).reason,
+      "gradients for head dimension 320: backward works from 8 to 256, forward and decode for "
+      "512, too");
+  for (TensorSpec* spec : {&problem.query, &problem.key, &*problem.dq, &*problem.dk})
+    set(*spec, 12);
+  EXPECT_EQ(supports(problem).reason,
+            "query.extent.dim is 12; must be a multiple of 8 from 8 to 256: pad query and key with "
+            "zeros to 16, and set scale to 1/√12");
 }
 
 TEST(WrongGradient, WorkspaceThatOverlaps) {

@@ -287,7 +287,17 @@ const WrongField kWrongFields[] = {
        p.query.extent.batch = p.key.extent.batch = p.value.extent.batch = p.out->extent.batch = 1;
        p.lse->extent.batch = 1;
      },
-     "packed.segments is -1; must be at least 0: cu_seqlens_q holds segments + 1 numbers"},
+     "packed.segments is -1; must be from 0 to 1152921504606846974: cu_seqlens_q holds segments + "
+     "1 "
+     "numbers"},
+    {"segments_beyond_memory",
+     [](Problem& p) {
+       p.packed = PackedSpec{.segments = INT64_MAX};
+       p.query.extent.batch = p.key.extent.batch = p.value.extent.batch = p.out->extent.batch = 1;
+       p.lse->extent.batch = 1;
+     },
+     "packed.segments is 9223372036854775807; must be from 0 to 1152921504606846974: cu_seqlens_q "
+     "holds segments + 1 numbers"},
     {"cu_seqlens_q_dtype", [](Problem& p) { p.packed = PackedSpec{.dtype_q = DType::fp32}; },
      "cu_seqlens_q.dtype is fp32; must be int32 or int64"},
     {"cu_seqlens_k_dtype", [](Problem& p) { p.packed = PackedSpec{.dtype_k = DType::uint8}; },
