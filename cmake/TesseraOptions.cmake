@@ -15,7 +15,7 @@ if(NOT IS_DIRECTORY "${PROJECT_SOURCE_DIR}/backends/${BACKEND}" AND NOT BACKEND 
 endif()
 
 set(TESSERA_HEAD_DIMS "64;128;192;256;512" CACHE STRING
-    "Head dimension buckets to build: a head dimension runs in the smallest that holds it")
+    "Head dimension buckets to build: the largest bounds what runs, and a backend may build a kernel for each")
 set(previous 0)
 foreach(dim IN LISTS TESSERA_HEAD_DIMS)
   set(what "TESSERA_HEAD_DIMS is '${TESSERA_HEAD_DIMS}': ${dim}")

@@ -6,7 +6,7 @@ target_compile_options(
   tessera_warnings
   INTERFACE -Wall -Wextra -Wpedantic -Wconversion -Wshadow -Wundef -Wextra-semi -Wnon-virtual-dtor -Woverloaded-virtual
             -Wold-style-cast $<$<BOOL:${TESSERA_WARNINGS_AS_ERRORS}>:-Werror>
-            # g++ 12 takes "text" + std::string for an overlapping copy (GCC's bug 105651).
+            # g++ 12 takes "text" + std::string for an overlapping copy (a bug of GCC 12).
             $<$<AND:$<CXX_COMPILER_ID:GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-restrict>)
 
 # What code inside the repository sees beside the public headers: rooted includes and the generated headers. It links

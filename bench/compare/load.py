@@ -171,17 +171,25 @@ def _load(context: dict[str, Any]) -> Load | None:
     return Load(average, cores)
 
 
+def _printable(text: str, where: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise _Problem(f"{where} holds half a character: {ascii(text)}") from None
+    return text
+
+
 def _name(row: dict[str, Any], index: int) -> str:
     aggregate = row.get("run_type") == "aggregate"
     name = row.get("run_name") if aggregate else row.get("name")
     if not isinstance(name, str) or not name.strip():
         key = "run_name" if aggregate else "name"
         raise _Problem(f"benchmarks[{index}] has no `{key}`")
-    return name
+    return _printable(name, f"benchmarks[{index}]")
 
 
 def _context_text(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value)
+    return _printable(value, "context") if isinstance(value, str) else json.dumps(value)
 
 
 def _from_repetitions(name: str, rows: list[dict[str, Any]]) -> Measurement:

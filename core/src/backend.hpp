@@ -48,10 +48,11 @@ bool host_reads_device_memory() noexcept;  ///< if so, the host core validates v
                                            ///< memory
 
 /// Every kernel that this build has for the operation, best first, those that cannot compute
-/// `problem` with the reason. `problem` has been validated. Problems without rows (batch, head_q,
-/// seq_q or segments of 0) never come here or to `launch`; those without keys (seq_k 0, key and
-/// value possibly null) do, as their rows must be filled: out 0, lse −∞ or the sink. Touches no
-/// device memory.
+/// `problem` with the reason. `problem` has been validated. Forward and decode without rows (batch,
+/// head_q, seq_q or segments of 0) never come here or to `launch`; without keys (seq_k 0, key and
+/// value possibly null) they do, as their rows must be filled: out 0, lse −∞ or the sink. Backward
+/// comes whenever a gradient has elements: without rows, dk, dv and dbias are 0. Touches no device
+/// memory.
 std::vector<Candidate> candidates(const Problem& problem);
 
 /// Queues the computation. `arguments` are validated; `workspace` holds at least

@@ -165,9 +165,11 @@ void validate(const Case& c, const BenchFlags& flags, int threads) {
   const auto rows = static_cast<double>(q.batch) * static_cast<double>(q.seq);
   const double row_bytes = static_cast<double>(2 * (q.head + k.head)) *
                            static_cast<double>(q.dim * size_of(flags.dtype));
-  const double scores = flags.naive ? static_cast<double>(threads) * static_cast<double>(q.seq) *
-                                          static_cast<double>(q.seq) * 4
-                                    : 0;
+  // A matrix of scores a thread, as far as there are heads.
+  const double matrices = std::min(static_cast<double>(threads),
+                                   static_cast<double>(q.batch) * static_cast<double>(q.head));
+  const double scores =
+      flags.naive ? matrices * static_cast<double>(q.seq) * static_cast<double>(q.seq) * 4 : 0;
   // Inputs and outputs lie on the host and on the device.
   require_memory(fmt::format("--seq {} --batch {} --heads {} --head-dim {}{}", q.seq, q.batch,
                              q.head, q.dim, flags.naive ? " without --no-naive" : ""),

@@ -55,10 +55,7 @@ Report info() {
   std::string dims(build.head_dims);
   for (std::size_t at = 0; (at = dims.find(';', at)) != std::string::npos; ++at)
     dims.replace(at, 1, ", ");
-  report.line(
-      "head_dim",
-      fmt::format("kernels for up to {}; a head dimension runs in the smallest that holds it",
-                  dims));
+  report.line("head_dim", fmt::format("multiples of 8; kernels are built for up to {}", dims));
   for (int i = 0; i < device_count(); ++i) {
     const DeviceInfo device = device_info(i);
     report.json["devices"].push_back({{"name", device.name},

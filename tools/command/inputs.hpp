@@ -38,7 +38,8 @@ struct Inputs {
   Args args{};  ///< inputs only: out and lse are absent
   Options options{};
   MaskKind mask = MaskKind::None;
-  bool converted = false;                      ///< are q, k, v another type than in the file
+  bool square = true;      ///< as many keys as queries everywhere, so that both alignments are one
+  bool converted = false;  ///< are q, k, v another type than in the file
   std::map<std::string, io::Array> arrays{};   ///< what args point into
   std::map<std::string, std::string> files{};  ///< of q, k and v, where each has one of its own
   std::map<std::string, io::Array>

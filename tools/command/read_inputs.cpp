@@ -106,9 +106,10 @@ class Reader {
 
   void read_npys() {
     inputs_.name = flags_.inputs.front();
-    for (const std::string& name : flags_.inputs) {
-      require_memory(name, static_cast<double>(io::InputFile(name).size()));
-    }
+    double bytes = 0;
+    for (const std::string& name : flags_.inputs)
+      bytes += static_cast<double>(io::InputFile(name).size());
+    require_memory(fmt::format("{}", fmt::join(flags_.inputs, " ")), bytes);
     for (std::size_t i = 0; i < 3; ++i) {
       inputs_.arrays.emplace(kNames[i], io::read_npy(flags_.inputs[i]));
       inputs_.files.emplace(kNames[i], flags_.inputs[i]);
@@ -352,11 +353,12 @@ class Reader {
     if (window && !flags_.left && !flags_.right)
       throw BadInput("--mask window needs --left, --right or both");
     inputs_.mask = flags_.mask;
+    inputs_.square = square();
     if (flags_.mask == MaskKind::None) {
       if (flags_.alignment) throw BadInput("--alignment needs --mask causal or window");
       return;
     }
-    if (!flags_.alignment && !square()) {
+    if (!flags_.alignment && !inputs_.square) {
       refuse(
           fmt::format("has not as many keys as queries, so --mask {} needs --alignment top-left or "
                       "bottom-right",

@@ -35,7 +35,8 @@ class TESSERA_API Buffer {
 
 /// Copies bytes between host and device memory, in any direction, after what `stream` holds
 /// already. Host memory may be reused when the stream has been synchronised. Throws InvalidArgument
-/// for null pointers (unless bytes is 0) and ranges that overlap.
+/// for null pointers (unless bytes is 0), ranges that overlap or reach beyond the end of memory,
+/// and a stream of no device; DeviceError if the device fails.
 TESSERA_API void copy(void* destination, const void* source, std::size_t bytes, Stream stream = {});
 
 }  // namespace tessera

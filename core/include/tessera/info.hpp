@@ -30,8 +30,10 @@ struct DeviceInfo {
   int threads = 1;           ///< host threads that kernels use; 1 on a GPU
   std::uint64_t memory = 0;  ///< bytes
 };
+/// Devices of the backend that this build has: 1 on host spaces.
 TESSERA_API int device_count();
-/// Throws InvalidArgument if `device` is not in [0, device_count()).
+/// Throws InvalidArgument if `device` is not in [0, device_count()), DeviceError if the device or
+/// its settings in the environment cannot be used.
 TESSERA_API DeviceInfo device_info(int device = 0);
 
 }  // namespace tessera

@@ -23,6 +23,7 @@ class TESSERA_API Plan {
   Plan& operator=(const Plan&) noexcept = default;
   ~Plan() = default;
 
+  /// What it was made for.
   const Problem& problem() const noexcept;
   /// The kernel's name: `forward.vector.avx512`.
   std::string_view kernel() const noexcept;
@@ -59,13 +60,15 @@ struct Support {
 /// or std::bad_alloc; the reason is that error's text.
 TESSERA_API Support supports(const Problem& problem);
 
-/// Validates the problem, picks kernel and schedule, launches nothing. Throws InvalidArgument or
-/// Unsupported. TESSERA_KERNEL in the environment restricts the choice to kernels of that name, or
-/// with it between two dots: `generic`.
+/// Validates the problem, picks kernel and schedule, launches nothing. Throws InvalidArgument,
+/// Unsupported, or DeviceError where there is no device to ask. TESSERA_KERNEL in the environment
+/// restricts the choice to kernels of that name, or with it among the name's dotted parts:
+/// `generic`.
 TESSERA_API Plan plan(const Problem& problem);
 
-/// Computes out (and lse) of `args` on `stream`. Checks that `args` pose the plan's problem:
-/// InvalidArgument if not, with the outputs untouched. Strides of axes with one element may differ
+/// Computes the outputs of `args` on `stream`: out (and lse), or the gradients if the plan is one
+/// of backward. Checks that `args` pose the plan's problem: InvalidArgument if not, with the
+/// outputs untouched. DeviceError if the device fails. Strides of axes with one element may differ
 /// from the plan's. Asynchronous on devices with streams; Kokkos host spaces return when done.
 TESSERA_API void execute(const Plan& plan, const Args& args, Stream stream = {});
 

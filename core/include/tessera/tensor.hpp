@@ -28,7 +28,7 @@ struct Extents {
 
 /// Distance between neighbours along each axis, in elements, at least 0. 0 repeats one slice
 /// (inputs only). Where an axis has one element its stride means nothing and may be anything;
-/// elsewhere dim's is 1.
+/// elsewhere dim's is 1 (or 0 in bias, boolean_mask and dout).
 struct Strides {
   std::int64_t batch = 0;
   std::int64_t head = 0;
@@ -92,9 +92,11 @@ struct Tensor {
   Extents extent{};
   Strides stride{};
 
+  /// A dense [batch][head][seq][dim] array of `extent`.
   static constexpr Tensor bhsd(void* data, DType dtype, const Extents& extent) noexcept {
     return {data, dtype, extent, bhsd_strides(extent)};
   }
+  /// A dense [batch][seq][head][dim] array; `extent` says how long each axis is, in whatever order.
   static constexpr Tensor bshd(void* data, DType dtype, const Extents& extent) noexcept {
     return {data, dtype, extent, bshd_strides(extent)};
   }

@@ -105,8 +105,9 @@ typedef struct tessera_tensor {
   tessera_dtype dtype;
   int32_t reserved;
   int64_t extent[4]; /**< elements along each axis, at least 0 */
-  int64_t stride[4]; /**< distance of neighbours in elements, at least 0; dim's is 1. 0 repeats one
-                          slice (inputs only). Of an axis with one element it means nothing */
+  int64_t stride[4]; /**< distance of neighbours in elements, at least 0; dim's is 1 (or 0 in bias,
+                          boolean_mask and dout). 0 repeats one slice (inputs only). Of an axis with
+                        one element it means nothing */
 } tessera_tensor;
 
 /** A dense vector of indices, read only; all zero: absent. */
@@ -299,7 +300,8 @@ TESSERA_C_API const char* tessera_plan_describe(const tessera_plan* plan);
  * -----------------------------------------------------------------------*/
 
 /** Device memory, aligned to at least 128 bytes, its contents uninitialised. On failure *buffer
- * becomes null: tessera_device_error if the device has not that much. */
+ * becomes null: tessera_invalid_argument if there is no such device, tessera_device_error if it has
+ * not that much. */
 TESSERA_C_API tessera_status tessera_buffer_create(tessera_buffer** buffer, size_t bytes,
                                                    int32_t device);
 TESSERA_C_API void tessera_buffer_destroy(tessera_buffer* buffer);      /**< null is allowed */
@@ -319,6 +321,7 @@ TESSERA_C_API tessera_status tessera_synchronize(const tessera_stream* stream);
 TESSERA_C_API const char* tessera_version(void);
 /** Fills what `build->size` has room for and clears the rest. */
 TESSERA_C_API tessera_status tessera_build_info(tessera_build* build);
+/** Devices of the backend that this build has: 1 on host spaces. */
 TESSERA_C_API tessera_status tessera_device_count(int32_t* count);
 /** `device` must be in [0, count). Fills what `info->size` has room for and clears the rest. */
 TESSERA_C_API tessera_status tessera_device_info(int32_t device, tessera_device* info);

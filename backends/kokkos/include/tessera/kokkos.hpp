@@ -8,11 +8,11 @@
 ///
 /// Whose Kokkos it is: a program that uses Kokkos itself initialises it before its first call of
 /// Tessera, and finalises it after the last; Tessera then does neither. If nobody has initialised
-/// Kokkos, the first call that computes does, with the KOKKOS_ environment variables' settings and
-/// without warnings, and Kokkos is finalised when the process exits, or not at all if somebody else
-/// did. After Kokkos::finalize, calls that compute throw DeviceError; buffers may still be
-/// destroyed. Calls from several threads are serialised; Tessera never calls Kokkos outside of its
-/// functions.
+/// Kokkos, the first call that plans, computes, copies, waits or asks for a device does, with the
+/// KOKKOS_ environment variables' settings and without warnings, and Kokkos is finalised when the
+/// process exits, or not at all if somebody else did. After Kokkos::finalize, such calls throw
+/// DeviceError; buffers may still be destroyed. Calls from several threads are serialised; Tessera
+/// never calls Kokkos outside of its functions.
 
 #include <cstddef>
 #include <cstdint>
