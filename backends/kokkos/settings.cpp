@@ -62,6 +62,8 @@ Kokkos::InitializationSettings settings() {
   result.set_disable_warnings(true);
 #if defined(KOKKOS_ENABLE_OPENMP)
   if (asked.value_or(omp_get_max_threads()) > kMostThreads) result.set_num_threads(kMostThreads);
+  // Kokkos counts them by starting all of them: more than there is memory for end the process.
+  if (omp_get_max_threads() > kMostThreads) omp_set_num_threads(kMostThreads);
 #endif
   return result;
 }

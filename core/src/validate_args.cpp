@@ -145,6 +145,10 @@ void validate_pointers_and_values(const Args& args, Operation operation) {
   }
   // Kernels compute in base 2, where these are factors, in fp32.
   check_in_base2("scale", args.scale.value_or(0));
+  if (args.scale && std::fpclassify(*args.scale) == FP_SUBNORMAL) {
+    refuse("scale", concat(*args.scale),
+           "must be 0 or at least 1.1754944e-38 in size: fp32 has no precision below");
+  }
   check_in_base2("softcap", args.softcap);
   check_aligned("seed_device", args.seed_device, 8, "the size of its 64-bit number");
   check_aligned("offset_device", args.offset_device, 8, "the size of its 64-bit number");

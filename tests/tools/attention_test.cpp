@@ -354,6 +354,39 @@ TEST(Check, NothingComparedIsNoPass) {
   EXPECT_EQ(outcome.json().at("stored").at("pass"), false);
 }
 
+/// Rows of no segment are no part of a stored answer.
+TEST(Check, StoredAnswerEndsWithTheLastSegment) {
+  const Folder folder;
+  auto tensors = qkv({8, 2, 16});
+  tensors["cu_seqlens"] = numbers({0, 3, 5});
+  const std::string in = write_tensors(folder.path() / "in.safetensors", tensors);
+  const std::string out = (folder.path() / "out.safetensors").string();
+  ASSERT_EQ(run_tessera({"run", in, "-o", out}).status, 0);
+  io::Array stored = load(out, "out");
+  const float nan = NAN;
+  for (std::size_t i = 5 * 2 * 16; i < 8 * 2 * 16; ++i)
+    std::memcpy(stored.bytes.data() + i * sizeof nan, &nan, sizeof nan);
+  tensors["out_full"] = stored;
+  const Outcome outcome = run_tessera(
+      {"check", write_tensors(folder.path() / "stored.safetensors", tensors), "--json"});
+  EXPECT_EQ(outcome.status, 0) << outcome.error << outcome.out;
+  EXPECT_EQ(outcome.json().at("stored").at("out").at("max_abs_error"), 0);
+}
+
+/// A stored causal answer does not say which alignment it is for.
+TEST(Check, StoredCausalAnswerNeedsAsManyKeysAsQueries) {
+  const Folder folder;
+  auto tensors = qkv({10, 2, 16});
+  tensors["cu_seqlens_q"] = numbers({0, 4, 10});
+  tensors["cu_seqlens_k"] = numbers({0, 6, 10});
+  tensors["out_causal"] = tensors["q"];
+  const Outcome outcome =
+      run_tessera({"check", write_tensors(folder.path() / "in.safetensors", tensors), "--mask",
+                   "causal", "--alignment", "top-left", "--json"});
+  EXPECT_EQ(outcome.status, 0) << outcome.error << outcome.out;
+  EXPECT_EQ(outcome.json().at("stored").at("compared"), false);
+}
+
 /// float64 holds scores that float32 does not: said as that, by check and by run.
 TEST(Check, ScoresBeyondFloat32) {
   const Folder folder;

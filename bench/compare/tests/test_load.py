@@ -159,6 +159,10 @@ class Bad(FileCase):
             ('{"context": {}, "benchmarks": [{"real_time": 1}]}', "benchmarks[0] has no `name`"),
             ('{"context": {}, "benchmarks": [{"name": "  "}]}', "benchmarks[0] has no `name`"),
             ('{"context": {}, "benchmarks": [{"name": "x"}]}', "x: has no `real_time`"),
+            (
+                '{"context": {}, "benchmarks": [{"name": "x\\ud800", "real_time": 1}]}',
+                "benchmarks[0] holds half a character",
+            ),
         ):
             self.refused(self.write_text("a.json", text), error)
 

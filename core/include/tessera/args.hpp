@@ -51,8 +51,8 @@ struct Args {
   Tensor dbias{};  ///< Backward, optional: like bias; what an extent of 1 repeats is summed in fp32
   Tensor dsink{};  ///< Backward, optional: like sinks, summed over the batch
 
-  /// Factor of Q·Kᵀ; finite, and so is its product with log2(e) in fp32: |scale| ≤ 2.358e38.
-  /// Default 1/√dim.
+  /// Factor of Q·Kᵀ; finite, and so is its product with log2(e) in fp32: |scale| ≤ 2.358e38,
+  /// and not subnormal: 0 or |scale| ≥ 1.1754944e-38. Default 1/√dim.
   std::optional<float> scale{};
   float softcap = 0;  ///< 0 to 2.358e38; cap·tanh(score / cap) if positive; 0 is off
 

@@ -174,7 +174,7 @@ typedef struct tessera_args {
   tessera_tensor dsink; /**< optional, written, like sinks; summed over the batch */
 
   int32_t has_scale; /**< 1: the scores' factor is `scale`. 0: it is 1/sqrt(dim) */
-  float scale;       /**< finite, at most 2.358e38 in size; must be 0 if has_scale is */
+  float scale;       /**< 1.1754944e-38 to 2.358e38 in size, or 0; must be 0 if has_scale is */
   float softcap;     /**< 0 to 2.358e38; cap * tanh(score / cap) if positive; 0 is off */
   int32_t reserved;
 

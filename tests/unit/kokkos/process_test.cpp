@@ -1,5 +1,6 @@
 // Where threads are not what they seem: a child of fork, the inside of a parallel region, and more
-// threads than Kokkos can have (the test runs with OMP_NUM_THREADS=1024). None may hang or crash.
+// threads than Kokkos can have, or memory (the test runs with OMP_NUM_THREADS=200000). None may
+// hang or crash.
 
 #include <omp.h>
 #include <sys/wait.h>

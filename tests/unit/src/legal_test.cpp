@@ -204,7 +204,7 @@ TEST(Legal, OutBetweenTheInputs) {
 }
 
 TEST(Legal, ZeroAndNegativeScale) {
-  for (const float scale : {0.0f, -1.5f, 2.358e38f, -2.358e38f}) {
+  for (const float scale : {0.0f, -1.5f, 2.358e38f, -2.358e38f, 1.1754944e-38f}) {
     Call call = Call::dense();
     call.args.scale = scale;
     call.run();

@@ -109,6 +109,8 @@ const Wrong kWrongDense[] = {
      "scale is -3.4028235e+38; must be at most 2.358e38 in size: its product with log2(e) must be "
      "finite "
      "in fp32"},
+    {"scale_subnormal", [](Call& c) { c.args.scale = -1e-40f; },
+     "scale is -1e-40; must be 0 or at least 1.1754944e-38 in size: fp32 has no precision below"},
     {"softcap_beyond_base_2", [](Call& c) { c.args.softcap = 2.3587e38f; },
      "softcap is 2.3587e+38; must be at most 2.358e38 in size: its product with log2(e) must be "
      "finite in fp32"},
