@@ -362,6 +362,10 @@ TEST(Check, StoredAnswerEndsWithTheLastSegment) {
   const std::string in = write_tensors(folder.path() / "in.safetensors", tensors);
   const std::string out = (folder.path() / "out.safetensors").string();
   ASSERT_EQ(run_tessera({"run", in, "-o", out}).status, 0);
+  const io::Array lse = load(out, "lse");  // [heads][tokens]: as of rows that see nothing
+  float last = 0;
+  std::memcpy(&last, lse.bytes.data() + lse.bytes.size() - sizeof last, sizeof last);
+  EXPECT_EQ(last, -HUGE_VALF);
   io::Array stored = load(out, "out");
   const float nan = NAN;
   for (std::size_t i = 5 * 2 * 16; i < 8 * 2 * 16; ++i)

@@ -4,6 +4,7 @@
 #include <array>
 #include <cctype>
 #include <chrono>
+#include <cmath>
 #include <string>
 #include <utility>
 
@@ -111,9 +112,10 @@ void DeviceCall::upload(const Inputs& inputs, double more_bytes) {
   args_.out = inputs.out(buffers_.emplace_back(out_bytes).data());
   args_.lse = inputs.lse(buffers_.emplace_back(lse_bytes).data());
   if (inputs.rows() < args_.query.extent.seq) {  // rows of no segment, which nothing writes
-    const std::vector<std::byte> zeros(std::max(out_bytes, lse_bytes));
+    const std::vector<std::byte> zeros(out_bytes);
+    const std::vector<float> nothing(lse_bytes / sizeof(float), -HUGE_VALF);
     copy(args_.out.data, zeros.data(), out_bytes);
-    copy(args_.lse.data, zeros.data(), lse_bytes);
+    copy(args_.lse.data, nothing.data(), lse_bytes);
     Stream{}.synchronize();
   }
 }
