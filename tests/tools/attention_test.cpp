@@ -123,8 +123,8 @@ TEST(Run, PackedEqualsTheStoredAnswers) {
   EXPECT_LT(difference(load(out, "lse"), load(in, "lse_full")), 1e-5);
 }
 
-/// Rows behind the last segment belong to nobody: they are as rows that see nothing, not what was in
-/// memory before.
+/// Rows behind the last segment belong to nobody: they are as rows that see nothing, not what was
+/// in memory before.
 TEST(Run, RowsOfNoSegmentSeeNothing) {
   const Folder folder;
   auto tensors = qkv({9, 2, 16});

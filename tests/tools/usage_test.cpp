@@ -151,12 +151,12 @@ TEST(Usage, UnknownFlagsComeFirst) {
   expect_failure({"chekc", "--frob"}, 2, "'chekc' is no subcommand");
 }
 
-/// fp32 has no number between 0 and 1.4e-45: what is asked for does not become 0 unseen, which
-/// means something else. What fp32 can hold is taken, however small.
+/// fp32 has no number between 0 and 1.4e-45, and below 1.2e-38 only few bits: what is asked for
+/// does not become something else unseen.
 TEST(Usage, NumbersThatWouldBecomeZero) {
   const std::string in = example("minilm_dense.safetensors");
   const std::string fp32 = ", which fp32 rounds to 0; must be ";
-  const std::string least = ", and 0 or at least 1.4e-45 in magnitude";
+  const std::string least = ", and 0 or at least 1.2e-38 in magnitude";
   for (const std::string number : {"1e-50", "-1e-50", "7e-46", "1e-400", "1e-99999"}) {
     expect_failure(
         {"check", in, "--scale=" + number}, 2,
@@ -169,7 +169,11 @@ TEST(Usage, NumbersThatWouldBecomeZero) {
                    flag + ": is '1e-400', which fp64 rounds to 0; must be a number from 0 to ");
   }
   expect_failure({"check", in, "--softcap", "1e400"}, 2, "must be a number from 0 to 2.358e38");
-  for (const std::string number : {"1.4e-45", "1e-40", "-1e-38", "0", "0e-999"})
+  for (const std::string number : {"1.4e-45", "1e-40", "-1e-38"}) {
+    expect_failure({"check", in, "--scale=" + number}, 2,
+                   "; must be 0 or at least 1.1754944e-38 in size");
+  }
+  for (const std::string number : {"1.2e-38", "-1e-37", "0", "0e-999"})
     EXPECT_EQ(run_tessera({"check", in, "--scale=" + number}).status, 0) << number;
 }
 

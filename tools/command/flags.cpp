@@ -39,7 +39,7 @@ template <class Number>
       flag, fmt::format("is '{}', which {} rounds to 0; must be {}, and 0 or at least {:.1e} in "
                         "magnitude",
                         io::printable(text), sizeof(Number) == sizeof(float) ? "fp32" : "fp64",
-                        allowed, std::numeric_limits<Number>::denorm_min()));
+                        allowed, std::numeric_limits<Number>::min()));
 }
 
 /// The whole text as a number in [low, high]; "nan", spaces and trailing letters are no numbers.
