@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -124,6 +125,40 @@ TEST(Deterministic, AnyNumberOfThreadsGivesTheSameBits) {
   const std::string one = bits_with_threads(1);
   EXPECT_NE(one.find("bits backward."), std::string::npos) << one;
   for (const int threads : {2, 3, 7}) EXPECT_EQ(bits_with_threads(threads), one) << threads;
+}
+
+// Tasks of one head are smaller than those of eight: a row's bits must not tell.
+TEST(Deterministic, RowsDoNotTellHowManyShareTheirTask) {
+  for (const DType dtype : {DType::fp32, DType::bf16}) {
+    Case c{.label = "tasks",
+           .dtype = dtype,
+           .seq_q = 1500,
+           .seq_k = 1500,
+           .mask = Mask::window(100, 0, Alignment::BottomRight)};
+    Operands one(c);
+    c.head_q = c.head_k = 8;
+    Operands eight(c);
+    for (const auto& slot : {&Operands::query, &Operands::key, &Operands::value}) {
+      set_each(eight.*slot,
+               [&](auto b, auto, auto s, auto d) { return (one.*slot).get(b, 0, s, d); });
+    }
+    std::map<std::string, std::vector<double>> alone;
+    on_each_kernel(one, [&](const Kernel& kernel) {
+      if (kernel.operation != Operation::forward) return;  // decode splits keys by the shape
+      one.out.each([&](auto b, auto h, auto s, auto d) {
+        alone[kernel.name].push_back(one.out.get(b, h, s, d));
+      });
+    });
+    on_each_kernel(eight, [&](const Kernel& kernel) {
+      if (kernel.operation != Operation::forward) return;
+      const std::vector<double>& expected = alone.at(kernel.name);
+      std::size_t i = 0;
+      eight.out.each([&](auto b, auto h, auto s, auto d) {
+        ASSERT_EQ(eight.out.get(b, h, s, d), expected[i++ % expected.size()])
+            << kernel.name << " row " << s;
+      });
+    });
+  }
 }
 
 // Threads that do nothing but take time.
