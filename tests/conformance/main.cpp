@@ -152,8 +152,8 @@ class Summary : public ::testing::Environment {
       EXPECT_GT(total(t.runs), 0) << "nothing ran: adapter " << adapter->name()
                                   << " computes none of these cases";
       record("skipped", total(t.skipped));
-    } else if (all_kernels() && total(t.cases) > 0) {
-      EXPECT_GT(total(t.runs), 0) << "no kernel ran";
+    } else if (total(t.cases) > 0 && total(t.unsupported) == 0) {
+      EXPECT_GT(total(t.runs), 0) << "no kernel ran: this machine lacks those that were asked for";
     }
     record("cases", total(t.cases));
     for (const auto& [operation, count] : t.cases) record("cases." + operation, count);

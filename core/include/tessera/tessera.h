@@ -106,8 +106,8 @@ typedef struct tessera_tensor {
   int32_t reserved;
   int64_t extent[4]; /**< elements along each axis, at least 0 */
   int64_t stride[4]; /**< distance of neighbours in elements, at least 0; dim's is 1 (or 0 in bias,
-                          boolean_mask and dout). 0 repeats one slice (inputs only). Of an axis with
-                        one element it means nothing */
+                          boolean_mask and dout). 0 repeats one slice (inputs only). Of an axis
+                          with one element it means nothing */
 } tessera_tensor;
 
 /** A dense vector of indices, read only; all zero: absent. */

@@ -287,9 +287,8 @@ const WrongField kWrongFields[] = {
        p.query.extent.batch = p.key.extent.batch = p.value.extent.batch = p.out->extent.batch = 1;
        p.lse->extent.batch = 1;
      },
-     "packed.segments is -1; must be from 0 to 1152921504606846974: cu_seqlens_q holds segments + "
-     "1 "
-     "numbers"},
+     "packed.segments is -1; must be from 0 to 1152921504606846974: cu_seqlens_q holds "
+     "segments + 1 numbers"},
     {"segments_beyond_memory",
      [](Problem& p) {
        p.packed = PackedSpec{.segments = INT64_MAX};
