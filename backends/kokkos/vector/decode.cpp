@@ -81,7 +81,7 @@ void append_decode(const Problem& problem, std::vector<backend::Candidate>& cand
     if (candidate.rejected.empty()) {
       const Cut c = cut(problem);
       candidate.tile_q = c.rows;
-      candidate.tile_k = decode_block(size_of(problem.query.dtype));
+      candidate.tile_k = kDecodeBlock;
       candidate.head_dim = problem.query.extent.dim;
       candidate.head_dim_v = problem.value.extent.dim;
       candidate.splits = c.parts;

@@ -10,11 +10,13 @@
 //
 // Rows are those of all query heads of the group, query head by query head.
 
+#include <cstddef>
 #include <utility>
 
 #include "backends/kokkos/vector/forward.hpp"
 #include "backends/kokkos/vector/modify.hpp"
 #include "core/kernel/split.hpp"
+#include "core/kernel/work_order.hpp"
 
 namespace tessera::kokkos::vector::TESSERA_VECTOR_ISA {
 
@@ -22,9 +24,7 @@ namespace tessera::kokkos::vector::TESSERA_VECTOR_ISA {
 inline constexpr int kDecodeRows = kRegisters == 32 ? 4 : 2;
 inline constexpr int kDecodeKeys = 4;
 inline constexpr int kDecodeVectors = 4;
-template <class T>
-inline constexpr Index kBlockKeys = decode_block(sizeof(T));
-inline constexpr Index kAheadKeys = 16;  // keys between a row's use and its prefetch
+inline constexpr Index kFetchKeys = 4;  // keys whose values are added between two fetches
 
 // Keys whose scores for kRows rows are summed across lanes together: they fill a vector.
 template <int kRows>
@@ -45,7 +45,10 @@ TESSERA_FN void load_span(const T* p, Float (&v)[2]) {
   v[1] = load_wide(p + kWidth);
 }
 TESSERA_FN void load_span(const Bf16* p, Float (&v)[2]) {
-  const Bits words = load_as<Bits>(p);
+  Bits words = load_as<Bits>(p);
+#if defined(__x86_64__)
+  asm("" : "+v"(words));  // GCC would load it twice, which costs where it straddles cache lines
+#endif
   v[0] = reinterpret_cast<Float>(words << 16);
   v[1] = reinterpret_cast<Float>(words & 0xffff0000u);
 }
@@ -152,35 +155,54 @@ TESSERA_FN float largest_lane(Float v) {
   }
 }
 
-TESSERA_FN void prefetch(const void* row, Index bytes) {
-  const auto* const p = static_cast<const char*>(row);
-  Index i = 0;
-  for (; i + 256 <= bytes; i += 256) {
-    TESSERA_UNROLL
-    for (int line = 0; line < 256; line += 64) __builtin_prefetch(p + i + line);
-  }
-  for (; i < bytes; i += 64) __builtin_prefetch(p + i);
-}
+// Rows of memory that are fetched into the second-level cache before their use, line by line. A
+// core keeps only so many lines on their way, for about as long as four keys take: memory is busy
+// only if a few lines are asked for all the time, in every loop, rather than many at once.
+class Fetch {
+ public:
+  Fetch() = default;
+  template <class T>
+  TESSERA_FN Fetch(const Rows<T>& rows, Index first, Index columns)
+      : rows_(reinterpret_cast<const char*>(rows[first])),
+        stride_(static_cast<std::size_t>(rows.stride) * sizeof(T)),
+        bytes_(static_cast<std::size_t>(columns) * sizeof(T)) {}
 
-// Keys and values of a task, fetched before their use: values while the scores of their keys are
-// computed, keys kAheadKeys earlier. (Not a lambda: GCC drops calls of functions that do nothing
-// but prefetch, unless they are inlined at once.)
-template <class T>
-struct DecodeRows {
-  Rows<T> keys;
-  Rows<T> values;
-  Index key_bytes;
-  Index value_bytes;
-  Index end;  // of the keys that the task reads
+  // `rows` behind those that it has.
+  TESSERA_FN void add(Index rows) { left_ += rows; }
+  TESSERA_FN Index lines() const {
+    return left_ * static_cast<Index>((bytes_ + kLine - 1) / kLine) -
+           static_cast<Index>(at_ / kLine);
+  }
 
-  TESSERA_FN void fetch_keys(Index first, Index count) const {
-    for (Index key = first; key < smaller(first + count, end); ++key)
-      prefetch(keys[key], key_bytes);
+  TESSERA_FN void fetch_lines(Index count) {
+    for (Index i = 0; i < count && left_ > 0; ++i) {
+      __builtin_prefetch(rows_ + row_ + at_, 0, 2);
+      at_ += kLine;
+      if (at_ >= bytes_) end_row();
+    }
   }
-  TESSERA_FN void fetch_values(Index first, Index count) const {
-    for (Index key = first; key < smaller(first + count, end); ++key)
-      prefetch(values[key], value_bytes);
+  TESSERA_FN void fetch_rows(Index count) {
+    for (Index i = 0; i < count && left_ > 0; ++i) {
+      for (; at_ < bytes_; at_ += kLine) __builtin_prefetch(rows_ + row_ + at_, 0, 2);
+      end_row();
+    }
   }
+
+ private:
+  static constexpr std::size_t kLine = 64;  // bytes
+
+  TESSERA_FN void end_row() {
+    row_ += stride_;  // behind the last row it may wrap, and is not used
+    at_ = 0;
+    --left_;
+  }
+
+  const char* rows_ = nullptr;
+  std::size_t stride_ = 0;  // bytes
+  std::size_t bytes_ = 0;   // a row
+  Index left_ = 0;          // rows
+  std::size_t row_ = 0;     // offset of the first of them
+  std::size_t at_ = 0;      // bytes of it that have been fetched
 };
 
 // What a task works with.
@@ -229,23 +251,22 @@ TESSERA_FN void multiply_keys(const DecodeBlock& b, const Rows<T>& keys, Index k
   }
 }
 
-// score[row][key] of kStepKeys keys from `key` on, for kRows rows. With kFetch fetches what is read
-// next.
-template <class T, int kRows, bool kFetch>
-TESSERA_FN void score_step(const DecodeBlock& b, const DecodeRows<T>& from, Index key, Index row,
-                           Index dim, float* score) {
+// score[row][key] of kStepKeys keys from `key` on, for kRows rows. Fetches as many rows of values
+// and half as many keys (the others follow while values are added).
+template <class T, int kRows>
+TESSERA_FN void score_step(const DecodeBlock& b, const Rows<T>& keys, Index key, Index row,
+                           Index dim, float* score, Fetch& value_fetch, Fetch& key_fetch) {
+  Fetch value_ahead = value_fetch, key_ahead = key_fetch;  // in registers
   constexpr int kTileKeys = kScoreKeys<kRows>;
   for (int first = 0; first < kStepKeys; first += kTileKeys) {
     Float sums[kRows * kTileKeys / kWidth][kWidth];
     TESSERA_UNROLL
     for (int group = 0; group < kTileKeys; group += kDecodeKeys) {
       const Index at_key = key + first + group;
-      if constexpr (kFetch) {
-        from.fetch_values(at_key, kDecodeKeys);
-        from.fetch_keys(at_key + kAheadKeys, kDecodeKeys);
-      }
+      value_ahead.fetch_rows(kDecodeKeys);
+      key_ahead.fetch_rows(kDecodeKeys / 2);
       Float sum[kRows][kDecodeKeys] = {};
-      multiply_keys(b, from.keys, at_key, row, dim, sum);
+      multiply_keys(b, keys, at_key, row, dim, sum);
       TESSERA_UNROLL
       for (int r = 0; r < kRows; ++r) {
         TESSERA_UNROLL
@@ -263,23 +284,25 @@ TESSERA_FN void score_step(const DecodeBlock& b, const DecodeRows<T>& from, Inde
     for (int r = 0; r < kRows; ++r)
       __builtin_memcpy(score + (row + r) * kDecodeBlock + first, all[r], sizeof all[r]);
   }
+  value_fetch = value_ahead;
+  key_fetch = key_ahead;
 }
 
 // Scores of keys [key, key + kStepKeys) for all rows: q·k.
 template <class T>
-TESSERA_FN void decode_scores(const DecodeBlock& b, const DecodeRows<T>& from, Index key, Index dim,
-                              float* score) {
+TESSERA_FN void decode_scores(const DecodeBlock& b, const Rows<T>& keys, Index key, Index dim,
+                              float* score, Fetch& value_fetch, Fetch& key_fetch) {
+  // The first rows fetch the values, the last ones the keys.
+  Fetch nothing;
   Index row = 0;
-  if (b.rows >= kDecodeRows) {
-    score_step<T, kDecodeRows, true>(b, from, key, row, dim, score);
-    row += kDecodeRows;
-  } else {
-    score_step<T, 1, true>(b, from, key, row, dim, score);
-    row += 1;
+  for (; row + kDecodeRows <= b.rows; row += kDecodeRows) {
+    score_step<T, kDecodeRows>(b, keys, key, row, dim, score, row == 0 ? value_fetch : nothing,
+                               row + kDecodeRows == b.rows ? key_fetch : nothing);
   }
-  for (; row + kDecodeRows <= b.rows; row += kDecodeRows)
-    score_step<T, kDecodeRows, false>(b, from, key, row, dim, score);
-  for (; row < b.rows; ++row) score_step<T, 1, false>(b, from, key, row, dim, score);
+  for (; row < b.rows; ++row) {
+    score_step<T, 1>(b, keys, key, row, dim, score, row == 0 ? value_fetch : nothing,
+                     row + 1 == b.rows ? key_fetch : nothing);
+  }
 }
 
 // Scores of one key.
@@ -309,10 +332,12 @@ TESSERA_FN void load_columns(const T* p, Index left, Float (&operand)[kV]) {
 }
 
 // out = out · factor + weights · values of keys [from, to), for kRows rows and kVectors vectors of
-// columns. With kRound (Accumulate::fp16) the product is rounded before it is added.
+// columns. With kRound (Accumulate::fp16) the product is rounded before it is added. Fetches
+// `fetch_lines` every kFetchKeys keys.
 template <class T, int kRows, int kVectors, bool kRound>
 TESSERA_FN void decode_values(const DecodeBlock& b, const Rows<T>& values, Index first, Index from,
-                              Index to, Index row, Index column, Index dim_v, const float* factor) {
+                              Index to, Index row, Index column, Index dim_v, const float* factor,
+                              Fetch& fetch, Index fetch_lines) {
   float* const out = b.out + row * b.dim_v + column;
   const float* const weight = b.score + row * kDecodeBlock - first;
   Float sum[kRows][kVectors];
@@ -323,17 +348,23 @@ TESSERA_FN void decode_values(const DecodeBlock& b, const Rows<T>& values, Index
       sum[r][v] =
           kRound ? Float{} : load(out + r * b.dim_v + v * kWidth) * broadcast(factor[row + r]);
   }
-  for (Index key = from; key < to; ++key) {
-    const T* const value = values[key] + column;
-    Float operand[kVectors];
-    load_columns(value, dim_v - column, operand);
-    TESSERA_UNROLL
-    for (int r = 0; r < kRows; ++r) {
-      const Float w = broadcast(weight[r * kDecodeBlock + key]);
+  Fetch ahead = fetch;
+  for (Index begin = from; begin < to; begin += kFetchKeys) {
+    ahead.fetch_lines(fetch_lines);
+    const Index end = smaller(begin + kFetchKeys, to);
+    for (Index key = begin; key < end; ++key) {
+      const T* const value = values[key] + column;
+      Float operand[kVectors];
+      load_columns(value, dim_v - column, operand);
       TESSERA_UNROLL
-      for (int v = 0; v < kVectors; ++v) sum[r][v] += w * operand[v];
+      for (int r = 0; r < kRows; ++r) {
+        const Float w = broadcast(weight[r * kDecodeBlock + key]);
+        TESSERA_UNROLL
+        for (int v = 0; v < kVectors; ++v) sum[r][v] += w * operand[v];
+      }
     }
   }
+  fetch = ahead;
   TESSERA_UNROLL
   for (int r = 0; r < kRows; ++r) {
     TESSERA_UNROLL
@@ -349,21 +380,24 @@ TESSERA_FN void decode_values(const DecodeBlock& b, const Rows<T>& values, Index
 // The same for all rows.
 template <class T, int kVectors, bool kRound>
 TESSERA_FN void decode_column(const DecodeBlock& b, const Rows<T>& values, Index first, Index from,
-                              Index to, Index column, Index dim_v, const float* factor) {
+                              Index to, Index column, Index dim_v, const float* factor,
+                              Fetch& fetch, Index fetch_lines) {
   Index row = 0;
   for (; row + kDecodeRows <= b.rows; row += kDecodeRows) {
     decode_values<T, kDecodeRows, kVectors, kRound>(b, values, first, from, to, row, column, dim_v,
-                                                    factor);
+                                                    factor, fetch, fetch_lines);
   }
-  for (; row < b.rows; ++row)
-    decode_values<T, 1, kVectors, kRound>(b, values, first, from, to, row, column, dim_v, factor);
+  for (; row < b.rows; ++row) {
+    decode_values<T, 1, kVectors, kRound>(b, values, first, from, to, row, column, dim_v, factor,
+                                          fetch, fetch_lines);
+  }
 }
 
 // Scores of one row, [0, count) keys from `first` on, become weights; returns the factor for what
 // the row has accumulated.
 template <class T>
 static float decode_weigh(const DecodeTask& task, const DecodeBlock& b, Index row, Index first,
-                          Index count) {
+                          Index count, Fetch& fetch) {
   const kernel::ForwardArguments& a = *task.arguments;
   const kernel::Sequence& s = *task.sequence;
   const Index group_row = task.row_first + row;
@@ -382,6 +416,7 @@ static float decode_weigh(const DecodeTask& task, const DecodeBlock& b, Index ro
   };
   Float top = broadcast(kernel::kMinusInfinity);
   for (Index key = 0; key < count; key += kWidth) {
+    fetch.fetch_lines(1);
     const Int column = iota() + Lanes::whole(static_cast<int>(key));
     Float value = load(score + key);
     if (a.accumulate_fp16) value = round_to_fp16(value);
@@ -412,6 +447,7 @@ static float decode_weigh(const DecodeTask& task, const DecodeBlock& b, Index ro
   const Float origin = broadcast(kernel::origin<kernel::ScalarLanes>(state.max));
   Float sum{};
   for (Index key = 0; key < count; key += kWidth) {
+    fetch.fetch_lines(1);
     const Float w = kernel::weight<Lanes>(load(score + key), origin);
     sum += w;
     store(score + key, w);
@@ -464,39 +500,49 @@ static void decode_rows(const DecodeTask& task) {
     any = {smaller(any.begin, seen.begin), larger(any.end, seen.end)};
   }
   any = {larger(any.begin, task.keys.begin), smaller(any.end, task.keys.end)};
-  constexpr Index kSize = sizeof(T);
-  const DecodeRows<T> source{rows_of<T>(a.key, s.batch, task.key_head, s.key),
-                             rows_of<T>(a.value, s.batch, task.key_head, s.key), a.dim * kSize,
-                             a.dim_v * kSize, any.end};
+  const auto keys = rows_of<T>(a.key, s.batch, task.key_head, s.key);
+  const auto values = rows_of<T>(a.value, s.batch, task.key_head, s.key);
+  const Index whole = a.dim_v / kSpan * kSpan;
+  // Loops over a block's values.
+  const Index turns =
+      (whole / (kDecodeVectors * kWidth) + whole % (kDecodeVectors * kWidth) / kSpan +
+       (a.dim_v > whole ? kernel::count_blocks(a.dim_v - whole, Index{kWidth}) : 0)) *
+      (b.rows / kDecodeRows + b.rows % kDecodeRows);
+  Fetch key_fetch{keys, any.begin, a.dim}, value_fetch{values, any.begin, a.dim_v};
+  key_fetch.add(smaller(kDecodeBlock, any.end - any.begin));
+  key_fetch.fetch_rows(kDecodeBlock);
   // Blocks begin at multiples of 8, for dropout; what lies before the first key is hidden, unread.
-  for (Index first = any.begin / 8 * 8; first < any.end; first += kBlockKeys<T>) {
-    const Index from = larger(first, any.begin), to = smaller(first + kBlockKeys<T>, any.end);
+  for (Index first = any.begin / 8 * 8; first < any.end; first += kDecodeBlock) {
+    const Index from = larger(first, any.begin), to = smaller(first + kDecodeBlock, any.end);
+    value_fetch.add(to - from);
+    key_fetch.add(smaller(kDecodeBlock, any.end - to));
     for (Index row = 0; row < b.rows; ++row) {
       for (Index i = 0; i < from - first; ++i) b.score[row * kDecodeBlock + i] = 0;
-      for (Index i = to - first; i < kBlockKeys<T>; ++i) b.score[row * kDecodeBlock + i] = 0;
+      for (Index i = to - first; i < kDecodeBlock; ++i) b.score[row * kDecodeBlock + i] = 0;
     }
     Index key = from;
     for (; key + kStepKeys <= to; key += kStepKeys)
-      decode_scores(b, source, key, a.dim, b.score + key - first);
-    source.fetch_values(key, to - key);
-    for (; key < to; ++key) decode_score(b, source.keys, key, a.dim, b.score + key - first);
+      decode_scores(b, keys, key, a.dim, b.score + key - first, value_fetch, key_fetch);
+    value_fetch.fetch_rows(to - key);
+    for (; key < to; ++key) decode_score(b, keys, key, a.dim, b.score + key - first);
     for (Index row = 0; row < b.rows; ++row) {
       // A row beyond query_end sees nothing.
       const bool live = (task.row_first + row) % s.rows < s.query_end;
-      b.factor[row] = live ? decode_weigh<T>(task, b, row, first, to - first) : 1.0f;
+      b.factor[row] = live ? decode_weigh<T>(task, b, row, first, to - first, key_fetch) : 1.0f;
       if (live) continue;
-      for (Index i = 0; i < kBlockKeys<T>; ++i) b.score[row * kDecodeBlock + i] = 0;
+      for (Index i = 0; i < kDecodeBlock; ++i) b.score[row * kDecodeBlock + i] = 0;
     }
+    const Index steps = turns * kernel::count_blocks(to - from, kFetchKeys);
+    const Index lines = kernel::count_blocks(key_fetch.lines(), steps);
     Index column = 0;
     const auto columns = [&](auto vectors, Index end) {
       for (; column + vectors.value * kWidth <= end; column += vectors.value * kWidth) {
-        decode_column<T, vectors.value, kRound>(b, source.values, first, from, to, column, a.dim_v,
-                                                b.factor);
+        decode_column<T, vectors.value, kRound>(b, values, first, from, to, column, a.dim_v,
+                                                b.factor, key_fetch, lines);
       }
     };
-    const Index spans = a.dim_v / kSpan * kSpan;
-    columns(Vectors<kDecodeVectors>{}, spans);
-    columns(Vectors<2>{}, spans);
+    columns(Vectors<kDecodeVectors>{}, whole);
+    columns(Vectors<2>{}, whole);
     columns(Vectors<1>{}, round_up(a.dim_v, Index{kWidth}));
   }
   for (Index row = 0; row < b.rows; ++row) to_memory_order<T>(b.out + row * b.dim_v, a.dim_v);

@@ -167,11 +167,9 @@ struct DecodeMerge {
   Index parts = 1;
 };
 
-inline constexpr Index kDecodeBlock = 128;  // keys whose scores are weighed together, at most
-// For elements of so many bytes: the values wait in the first-level cache for the weights.
-TESSERA_FN constexpr Index decode_block(Index element) {
-  return element == 2 ? kDecodeBlock : kDecodeBlock / 2;
-}
+// Keys whose scores are weighed together, at most: two blocks of keys and one of values stay in the
+// caches of a core.
+inline constexpr Index kDecodeBlock = 64;
 
 // Memory of a decode task in floats: [rows][columns] outputs and states of a part; [rows][columns]
 // queries, [rows][kDecodeBlock] scores and [rows] factors of a thread.
