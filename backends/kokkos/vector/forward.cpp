@@ -18,10 +18,6 @@ using kernel::smaller;
 
 constexpr Index kMaxThreadBytes = Index{1} << 20;
 
-// Packing a block of keys takes about as long as computing so many panels against it: it was 6.5 %
-// of the time with 12 panels.
-constexpr double kPacking = 1.0;
-
 constexpr bool fits(Index panel, Index key_blocks = 1) {
   for (const ForwardTuning& row : kForwardTuning) {
     Blocking b = widest_blocking(kForwardTuning, row.head_dim, row.head_dim, panel);
@@ -34,34 +30,24 @@ constexpr bool fits(Index panel, Index key_blocks = 1) {
 static_assert(fits(48) && fits(48, 2) && fits(24) && fits(12),
               "a thread's scratch memory stays within 1 MiB");
 
-// Does every task of a head read as many keys?
-bool even(const Problem& p) {
-  return !p.packed && !p.key_begin && !p.key_end && !p.query_end && !p.options.mask.bounded();
-}
+// Tasks: few and large ones pack keys less often, but threads do not end together, for processors
+// share caches, execution units and power, and are not equally fast. So threads get kTasksAThread
+// each, and of the last tasks, one for every other thread, each comes in kPieces pieces.
+constexpr double kTasksAThread = 2.0;
+constexpr Index kPieces = 4;
 
-// Panels a task: few tasks pack keys less often, many let threads end together. The least of an
-// estimate of the time; a row's bits do not depend on it.
+// A row's bits do not depend on the number of panels a task.
 Blocking choose_blocking(const Problem& p, const Unit& unit) {
   Blocking b = widest_blocking(kForwardTuning, p.query.extent.dim, p.value.extent.dim, unit.panel);
   b.keys *= unit.key_blocks;
   const Index a_head = larger(1, kernel::count_blocks(most_rows(p), unit.panel));
   // In floating point: the product may be huge.
-  const double heads = static_cast<double>(sequences(p)) * static_cast<double>(p.query.extent.head);
-  // Tasks by which the last thread ends after the others: processors are not equally fast, for they
-  // share caches, execution units and power. Fits 2 and 16 threads (docs/tuning-log.md).
-  const double last = 0.25 * std::log2(static_cast<double>(threads()));
-  const auto time_of = [&](Index panels) {
-    const double tasks = heads * static_cast<double>(kernel::count_blocks(a_head, panels));
-    const double a_thread = tasks / static_cast<double>(threads());
-    const double a_task = static_cast<double>(panels) + kPacking;
-    // Equal tasks end in rounds, others half a task apart.
-    return a_task * ((even(p) ? std::ceil(a_thread) : a_thread + 0.5) + last);
-  };
-  Index best = 1;
-  for (Index panels = 1; panels <= smaller(b.panels, a_head); ++panels) {
-    if (time_of(panels) <= time_of(best)) best = panels;
-  }
-  b.panels = kernel::count_blocks(a_head, kernel::count_blocks(a_head, best));  // equal tasks
+  const double panels = static_cast<double>(sequences(p)) *
+                        static_cast<double>(p.query.extent.head) * static_cast<double>(a_head);
+  const double a_task = panels / (kTasksAThread * static_cast<double>(threads()));
+  const Index most = smaller(b.panels, a_head);
+  b.panels = a_task < static_cast<double>(most) ? larger(1, std::lround(a_task)) : most;
+  b.panels = kernel::count_blocks(a_head, kernel::count_blocks(a_head, b.panels));  // equal tasks
   return b;
 }
 
@@ -84,13 +70,16 @@ WorkspaceParts workspace_parts(const Problem& p, const Blocking& b, Index column
 
 std::string why(const Problem& p, const Blocking& b) {
   return std::to_string(b.panels) + (b.panels == 1 ? " panel of " : " panels of ") +
-         std::to_string(b.panel) + " rows a task, one a SIMD lane; keys packed in blocks of " +
+         std::to_string(b.panel) +
+         " rows a task (the last tasks in pieces), one a SIMD lane; keys packed in blocks of " +
          std::to_string(b.keys) + "; " + (general(p) ? "general" : "plain") + " flavour";
 }
 
 struct Launch {
   const kernel::ForwardArguments* arguments;
   kernel::WorkOrder order;
+  Index whole;   // tasks; the others come in pieces
+  Index pieces;  // a task
   Blocking blocking;
   std::byte* scratch;
   std::size_t stride;
@@ -106,14 +95,21 @@ double flops(const kernel::ForwardArguments& a) {
 void run_task(void* context, Index task, int thread) {
   const Launch& launch = *static_cast<const Launch*>(context);
   const kernel::ForwardArguments& a = *launch.arguments;
-  const kernel::WorkItem item = launch.order.item(task);
+  const bool whole = task < launch.whole;
+  const Index late = task - launch.whole, pieces = whole ? 1 : launch.pieces;
+  const kernel::WorkItem item =
+      launch.order.item(whole ? task : launch.whole + late / launch.pieces);
+  const Index piece = whole ? 0 : late % launch.pieces;
   const kernel::Sequence sequence = kernel::sequence(a, item.batch);
-  const Index rows = launch.blocking.panel * launch.blocking.panels;
-  const Index first = item.block * rows;
+  const Blocking& b = launch.blocking;
+  const auto row_of = [&](Index i) {
+    return (item.block * b.panels + b.panels * i / pieces) * b.panel;
+  };
+  const Index begin = row_of(piece), end = smaller(row_of(piece + 1), sequence.rows);
+  if (begin >= end) return;
   auto* scratch =
       reinterpret_cast<float*>(launch.scratch + launch.stride * static_cast<std::size_t>(thread));
-  launch.forward({&a, &sequence, item.batch, item.head, first, smaller(first + rows, sequence.rows),
-                  launch.blocking, scratch});
+  launch.forward({&a, &sequence, item.batch, item.head, begin, end, b, scratch});
 }
 
 }  // namespace
@@ -155,19 +151,25 @@ void launch_forward(const backend::Candidate& candidate, const Problem& problem,
   auto* prefix = reinterpret_cast<Index*>(memory);
   if (arguments.packed())
     kernel::build_block_prefix(arguments, blocking.panel * blocking.panels, prefix);
+  kernel::WorkOrder order = kernel::work_order(arguments, blocking.panel * blocking.panels, prefix);
+  order.heads_together = true;  // a head's keys stay in the second-level cache
+  const bool serial = tiny(flops(arguments));
+  const Index in_pieces = serial ? 0 : smaller(order.size(), threads() / 2);
   Launch context{&arguments,
-                 kernel::work_order(arguments, blocking.panel * blocking.panels, prefix),
+                 order,
+                 order.size() - in_pieces,
+                 smaller(kPieces, blocking.panels),
                  blocking,
                  memory + parts.scratch,
                  parts.stride,
                  unit.forward[static_cast<int>(element(problem.query.dtype))]
                              [static_cast<int>(flavour(problem))]};
-  context.order.heads_together = true;  // a head's keys stay in the second-level cache
-  if (tiny(flops(arguments))) {
-    for (Index task = 0; task < context.order.size(); ++task) run_task(&context, task, 0);
+  const Index tasks = context.whole + in_pieces * context.pieces;
+  if (serial) {
+    for (Index task = 0; task < tasks; ++task) run_task(&context, task, 0);
     return;
   }
-  run_tasks(context.order.size(), stream, run_task, &context);
+  run_tasks(tasks, stream, run_task, &context);
 }
 
 }  // namespace tessera::kokkos::vector
