@@ -18,10 +18,15 @@ using kernel::smaller;
 
 constexpr Index kMaxThreadBytes = Index{1} << 20;
 
+constexpr Blocking largest_blocking(Index dim, Index dim_v, Index panel, Index key_blocks) {
+  Blocking b = widest_blocking(kForwardTuning, dim, dim_v, panel);
+  b.keys *= key_blocks;
+  return b;
+}
+
 constexpr bool fits(Index panel, Index key_blocks = 1) {
   for (const ForwardTuning& row : kForwardTuning) {
-    Blocking b = widest_blocking(kForwardTuning, row.head_dim, row.head_dim, panel);
-    b.keys *= key_blocks;
+    const Blocking b = largest_blocking(row.head_dim, row.head_dim, panel, key_blocks);
     if (layout(b, row.head_dim, row.head_dim, true).size * Index{sizeof(float)} > kMaxThreadBytes)
       return false;
   }
@@ -38,8 +43,8 @@ constexpr Index kPieces = 4;
 
 // A row's bits do not depend on the number of panels a task.
 Blocking choose_blocking(const Problem& p, const Unit& unit) {
-  Blocking b = widest_blocking(kForwardTuning, p.query.extent.dim, p.value.extent.dim, unit.panel);
-  b.keys *= unit.key_blocks;
+  Blocking b =
+      largest_blocking(p.query.extent.dim, p.value.extent.dim, unit.panel, unit.key_blocks);
   const Index a_head = larger(1, kernel::count_blocks(most_rows(p), unit.panel));
   // In floating point: the product may be huge.
   const double panels = static_cast<double>(sequences(p)) *
