@@ -30,11 +30,6 @@ struct KeySplit {
   TESSERA_FN constexpr Interval<Index> part(Index i) const {
     return {boundary(i), i + 1 == parts ? keys : boundary(i + 1)};
   }
-  // Those of part i that some row of an interval sees, given the keys that any of the rows sees.
-  TESSERA_FN constexpr Interval<Index> visible(Index i, const Interval<Index>& any) const {
-    const Interval<Index> p = part(i);
-    return {larger(p.begin, any.begin), smaller(p.end, any.end)};
-  }
 
  private:
   // Whole tiles are dealt evenly: i · (tiles / parts), without a product that could overflow.

@@ -306,6 +306,36 @@ TEST(Values, AllDroppedIsZeroWhateverTheValues) {
   }
 }
 
+// Neither does a score or a sink that is no number: rows at dropout 1, rows without a key.
+TEST(Values, ZeroByDefinitionWhateverScoresAndSinks) {
+  constexpr std::int64_t kUnseeing = 65 - 33;
+  for (const DType dtype : kTypes) {
+    for (const double number : {kNan, kInfinity}) {
+      for (const bool all_dropped : {false, true}) {
+        const Case c{.label = "zero_rows",
+                     .dtype = dtype,
+                     .head_q = 2,
+                     .head_k = 1,
+                     .seq_q = 65,
+                     .seq_k = 33,
+                     .dim = 40,
+                     .dim_v = 40,
+                     .mask = Mask::causal(Alignment::BottomRight),
+                     .sinks = true,
+                     .dropout = all_dropped ? 1.0 : 0.0};
+        Operands o(c);
+        set_each(o.sinks, [&](auto...) { return number; });
+        if (all_dropped) set_where(o.key, number, [](auto, auto, auto s, auto) { return s == 7; });
+        on_each_kernel(o, [&](const Kernel& kernel) {
+          const std::string what = name(c) + ": " + kernel.name;
+          for (std::int64_t row = 0; row < (all_dropped ? c.seq_q : kUnseeing); ++row)
+            expect_zeros_of_row(o, row, what);
+        });
+      }
+    }
+  }
+}
+
 TEST(Values, NaNThatIsSeenShows) {
   for (const DType dtype : kTypes) {
     const Case c{.label = "seen",

@@ -1,6 +1,7 @@
 // Decode: cuts the keys of each key head into parts by its shape, hands them to threads and merges
 // them in order.
 
+#include <algorithm>
 #include <string>
 
 #include "backends/kokkos/parallel.hpp"
@@ -21,45 +22,54 @@ constexpr Index kMostRows = 32;
 // How a problem is cut: the rows of a key head's group into blocks, its keys into parts.
 struct Cut {
   Index rows = 1;        // a block, at most
-  Index row_blocks = 1;  // a key head
+  Index row_blocks = 1;  // a key head, at most
   Index parts = 1;
 };
 
 Cut cut(const Problem& p) {
-  const Index group = p.query.extent.head / larger(1, p.key.extent.head);
+  const Index head_k = larger(1, p.key.extent.head), group = p.query.extent.head / head_k;
   const Index rows = larger(1, group * most_rows(p));
   Cut c;
   c.row_blocks = kernel::count_blocks(rows, kMostRows);
   c.rows = kernel::count_blocks(rows, c.row_blocks);
-  // As if the product could not overflow: beyond some tasks nothing is cut.
-  const double tasks = static_cast<double>(sequences(p)) * static_cast<double>(p.key.extent.head) *
-                       static_cast<double>(c.row_blocks);
+  // As if products could not overflow: beyond some tasks nothing is cut.
+  const auto segments = static_cast<double>(sequences(p));
+  double blocks = segments * static_cast<double>(c.row_blocks);
+  if (p.packed) {  // segments may be much shorter than the longest
+    const double all = static_cast<double>(group) * static_cast<double>(p.query.extent.seq);
+    blocks = std::min(blocks, segments + all / static_cast<double>(c.rows));
+  }
+  const double tasks = blocks * static_cast<double>(p.key.extent.head);
   c.parts =
       kernel::split_keys(most_keys(p), kDecodeBlock, static_cast<Index>(tasks < 1e9 ? tasks : 1e9))
           .parts;
   return c;
 }
 
-struct Parts {
-  std::size_t partial_stride = 0;  // bytes
-  std::size_t scratch = 0;         // offset
+// Workspace: block prefix sums of a packed batch, parts row by row, a scratch a thread; in bytes.
+struct Workspace {
+  std::size_t partial = 0;  // offset
+  std::size_t row = 0;      // of a row of one part: a block of rows takes no more than as many
+  std::size_t scratch = 0;  // offset
   std::size_t scratch_stride = 0;
   std::size_t size = 0;
 };
 
-Parts parts_of(const Problem& p, const Cut& c) {
-  const DecodeScratch layout = decode_layout(c.rows, p.query.extent.dim, p.value.extent.dim);
-  Parts parts;
-  parts.partial_stride = static_cast<std::size_t>(layout.partial) * sizeof(float);
-  parts.scratch_stride = static_cast<std::size_t>(layout.scratch) * sizeof(float);
-  const double partials = static_cast<double>(parts.partial_stride) *
-                          static_cast<double>(sequences(p)) *
-                          static_cast<double>(p.key.extent.head) *
-                          static_cast<double>(c.row_blocks) * static_cast<double>(c.parts);
+Workspace workspace_of(const Problem& p, const Cut& c) {
+  const Extents& query = p.query.extent;
+  const Index dim_v = p.value.extent.dim;
+  Workspace w;
+  w.partial = prefix_bytes(p);
+  w.row = static_cast<std::size_t>(decode_layout(1, query.dim, dim_v).partial) * sizeof(float);
+  const double partials = static_cast<double>(w.row) * static_cast<double>(query.batch) *
+                          static_cast<double>(query.head) * static_cast<double>(query.seq) *
+                          static_cast<double>(c.parts);
   constexpr double kMost = 9e15;  // more than memory holds: saturates
-  parts.scratch = static_cast<std::size_t>(partials < kMost ? partials : kMost);
-  parts.size = parts.scratch + parts.scratch_stride * static_cast<std::size_t>(threads());
-  return parts;
+  w.scratch = w.partial + static_cast<std::size_t>(std::min(partials, kMost));
+  w.scratch_stride =
+      static_cast<std::size_t>(decode_layout(c.rows, query.dim, dim_v).scratch) * sizeof(float);
+  w.size = w.scratch + w.scratch_stride * static_cast<std::size_t>(threads());
+  return w;
 }
 
 std::string why(const Cut& c) {
@@ -85,7 +95,7 @@ void append_decode(const Problem& problem, std::vector<backend::Candidate>& cand
       candidate.head_dim = problem.query.extent.dim;
       candidate.head_dim_v = problem.value.extent.dim;
       candidate.splits = c.parts;
-      candidate.workspace = parts_of(problem, c).size;
+      candidate.workspace = workspace_of(problem, c).size;
       candidate.why = why(c);
     }
     candidates.push_back(std::move(candidate));
@@ -97,42 +107,68 @@ void launch_decode(const backend::Candidate& candidate, const Problem& problem,
                    const Stream& stream) {
   const DecodeUnit& unit = *choices()[static_cast<std::size_t>(candidate.id)].decode;
   const Cut c = cut(problem);
-  const Parts parts = parts_of(problem, c);
-  check_workspace(workspace, parts.size, candidate);
-  auto* const memory = static_cast<std::byte*>(workspace ? workspace : arena(parts.size));
+  const Workspace w = workspace_of(problem, c);
+  check_workspace(workspace, w.size, candidate);
+  auto* const memory = static_cast<std::byte*>(workspace ? workspace : arena(w.size));
   const kernel::ForwardArguments& a = arguments;
   const Index group = a.head_q / a.head_k;
-  const auto partial = [&](Index task) {
-    return reinterpret_cast<float*>(memory + parts.partial_stride * static_cast<std::size_t>(task));
-  };
   const int type = static_cast<int>(element(problem.query.dtype));
   const bool serial = tiny(2.0 * static_cast<double>(a.batch) * static_cast<double>(a.head_q) *
                            static_cast<double>(a.seq_q) * static_cast<double>(a.seq_k) *
                            static_cast<double>(a.dim + a.dim_v));
-  // Task (sequence, key head, row block, part).
-  run(a.batch * a.head_k * c.row_blocks * c.parts, serial, stream, [&](Index task, int thread) {
-    const Index part = task % c.parts, block = task / c.parts % c.row_blocks;
-    const Index head = task / c.parts / c.row_blocks;
-    const kernel::Sequence s = kernel::sequence(a, head / a.head_k);
-    const Index first = block * c.rows, last = smaller(first + c.rows, group * s.rows);
-    if (first >= last) return;
+
+  auto* const prefix = a.packed() ? reinterpret_cast<Index*>(memory) : nullptr;
+  if (prefix) {
+    prefix[0] = 0;
+    for (Index s = 0; s < a.batch; ++s) {
+      prefix[s + 1] = prefix[s] + kernel::count_blocks(group * kernel::sequence(a, s).rows, c.rows);
+    }
+  }
+  struct Block {
+    Index sequence;
+    kernel::Sequence s;
+    Index head;   // of keys
+    Index first;  // rows [first, last) of its group
+    Index last;
+    float* partial;
+    Index stride;  // of its parts, in floats
+  };
+  // Blocks (sequence, key head, row block).
+  const Index blocks = (prefix ? prefix[a.batch] : a.batch * c.row_blocks) * a.head_k;
+  const auto block_of = [&](Index i) {
+    Block b{};
+    b.sequence = prefix ? kernel::find_segment(prefix, a.batch, i / a.head_k)
+                        : i / (a.head_k * c.row_blocks);
+    const Index before = prefix ? prefix[b.sequence] : b.sequence * c.row_blocks;
+    const Index count = prefix ? prefix[b.sequence + 1] - before : c.row_blocks;
+    b.s = kernel::sequence(a, b.sequence);
+    b.head = (i - before * a.head_k) / count;
+    b.first = (i - before * a.head_k) % count * c.rows;
+    b.last = smaller(b.first + c.rows, group * b.s.rows);
+    const Index row =
+        ((b.s.batch * a.seq_q + b.s.query) * a.head_k + b.head * b.s.rows) * group + b.first;
+    b.partial = reinterpret_cast<float*>(memory + w.partial +
+                                         w.row * static_cast<std::size_t>(row * c.parts));
+    b.stride = decode_layout(b.last - b.first, a.dim, a.dim_v).partial;
+    return b;
+  };
+
+  run(blocks * c.parts, serial, stream, [&](Index task, int thread) {
+    const Index part = task % c.parts;
+    const Block b = block_of(task / c.parts);
+    if (b.first >= b.last) return;
     auto* const scratch = reinterpret_cast<float*>(
-        memory + parts.scratch + parts.scratch_stride * static_cast<std::size_t>(thread));
-    const kernel::KeySplit split{s.keys, kDecodeBlock, c.parts};
-    unit.decode[type]({&a, &s, head / a.head_k, head % a.head_k, first, last, split.part(part),
-                       partial(task), scratch});
+        memory + w.scratch + w.scratch_stride * static_cast<std::size_t>(thread));
+    const kernel::KeySplit split{b.s.keys, kDecodeBlock, c.parts};
+    unit.decode[type]({&a, &b.s, b.sequence, b.head, b.first, b.last, split.part(part),
+                       b.partial + part * b.stride, scratch});
   });
-  // Row by row.
-  const Index rows = group * a.seq_q;
-  run(a.batch * a.head_k * rows, serial, stream, [&](Index task, int) {
-    const Index row = task % rows, head = task / rows;
-    const kernel::Sequence s = kernel::sequence(a, head / a.head_k);
-    if (row >= group * s.rows) return;
-    const Index block = row / c.rows, first = block * c.rows;
-    unit.merge[type]({&a, &s, head % a.head_k, row, row - first,
-                      smaller(c.rows, group * s.rows - first),
-                      partial((head * c.row_blocks + block) * c.parts),
-                      static_cast<Index>(parts.partial_stride / sizeof(float)), c.parts});
+  run(blocks, serial, stream, [&](Index task, int) {
+    const Block b = block_of(task);
+    for (Index row = b.first; row < b.last; ++row) {
+      unit.merge[type](
+          {&a, &b.s, b.head, row, row - b.first, b.last - b.first, b.partial, b.stride, c.parts});
+    }
   });
 }
 

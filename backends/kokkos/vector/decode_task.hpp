@@ -26,7 +26,7 @@ inline constexpr int kDecodeKeys = 4;
 inline constexpr int kDecodeVectors = 4;
 inline constexpr Index kFetchKeys = 4;  // keys whose values are added between two fetches
 
-// Keys whose scores for kRows rows are summed across lanes together: they fill a vector.
+// Keys whose scores for kRows rows are summed across lanes together: they fill vectors.
 template <int kRows>
 inline constexpr int kScoreKeys = kernel::larger(kDecodeKeys, kWidth / kRows);
 inline constexpr int kStepKeys = kScoreKeys<1>;
@@ -326,6 +326,7 @@ static void decode_rows(const DecodeTask& task) {
     any = {smaller(any.begin, seen.begin), larger(any.end, seen.end)};
   }
   any = {larger(any.begin, task.keys.begin), smaller(any.end, task.keys.end)};
+  if (any.begin >= any.end) return;
   const auto keys = rows_of<T>(a.key, s.batch, task.key_head, s.key);
   const auto values = rows_of<T>(a.value, s.batch, task.key_head, s.key);
   const Index whole = a.dim_v / kSpan * kSpan;
@@ -335,10 +336,11 @@ static void decode_rows(const DecodeTask& task) {
        (a.dim_v > whole ? kernel::count_blocks(a.dim_v - whole, Index{kWidth}) : 0)) *
       (b.rows / kDecodeRows + b.rows % kDecodeRows);
   Fetch key_fetch{keys, any.begin, a.dim}, value_fetch{values, any.begin, a.dim_v};
-  key_fetch.add(smaller(kDecodeBlock, any.end - any.begin));
-  key_fetch.fetch_rows(kDecodeBlock);
   // Blocks begin at multiples of 8, for dropout; what lies before the first key is hidden, unread.
-  for (Index first = any.begin / 8 * 8; first < any.end; first += kDecodeBlock) {
+  const Index begin = any.begin / 8 * 8;
+  key_fetch.add(smaller(begin + kDecodeBlock, any.end) - any.begin);
+  key_fetch.fetch_rows(kDecodeBlock);
+  for (Index first = begin; first < any.end; first += kDecodeBlock) {
     const Index from = larger(first, any.begin), to = smaller(first + kDecodeBlock, any.end);
     value_fetch.add(to - from);
     key_fetch.add(smaller(kDecodeBlock, any.end - to));

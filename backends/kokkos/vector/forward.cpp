@@ -75,8 +75,7 @@ WorkspaceParts workspace_parts(const Problem& p, const Blocking& b, Index column
 
 std::string why(const Problem& p, const Blocking& b) {
   return std::to_string(b.panels) + (b.panels == 1 ? " panel of " : " panels of ") +
-         std::to_string(b.panel) +
-         " rows a task (the last tasks in pieces), one a SIMD lane; keys packed in blocks of " +
+         std::to_string(b.panel) + " rows a task, one a SIMD lane; keys packed in blocks of " +
          std::to_string(b.keys) + "; " + (general(p) ? "general" : "plain") + " flavour";
 }
 

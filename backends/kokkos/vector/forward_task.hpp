@@ -124,7 +124,9 @@ static void finish_panel(const ForwardTask& task, const Panel<kV>& panel, float*
     }
     store(panel.max + v * kWidth, state.max);
     store(panel.sum + v * kWidth, state.sum);
-    store(factor + v * kWidth, kernel::inverse_sum<Lanes>(state) * scale);
+    // The factor, too: the inverse of a sum that is no number.
+    store(factor + v * kWidth,
+          Lanes::select(nothing, Float{}, kernel::inverse_sum<Lanes>(state) * scale));
   }
   const Rows<T> out = rows_of<T>(a.out, s.batch, task.head, s.query + panel.row);
   unpack_panel(panel.out, factor, Panel<kV>::kLanes, panel.count, a.dim_v, const_cast<T*>(out.data),

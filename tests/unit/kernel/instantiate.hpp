@@ -31,7 +31,7 @@ TESSERA_FN void compute_task(const ForwardArguments& a, Index task, Index* prefi
   const DropoutStream stream = dropout_stream(a.dropout, a.head_q, item.batch, item.head);
   const float* key = static_cast<const float*>(a.key.data) + key_head(a, item.head) * a.key.head;
   const KeySplit split = split_keys(s.keys, kTile, a.batch * a.head_q);
-  const Interval<Index> part = split.visible(0, s.band.any_of(row_first, row_last));
+  const Interval<Index> part = split.part(0);
   const LoopSplit loop = split_loop(s.band, row_first, row_last, kTile);
 
   SoftmaxState<Value> state = empty_state<L>();

@@ -65,27 +65,6 @@ TEST(KeySplit, IsMadeWhereItPays) {
   EXPECT_EQ(kernel::split_keys(2 * kernel::kMinPart, 64, 1).parts, 2);
 }
 
-// Each visible key of some rows is in exactly one part.
-TEST(KeySplit, PartsOfWhatRowsSee) {
-  const KeySplit split = kernel::split_keys(3000, 64, 1);
-  ASSERT_GT(split.parts, 2);
-  for (const kernel::Interval<Index> any : {kernel::Interval<Index>{0, 3000},
-                                            {100, 2000},
-                                            {1500, 1501},
-                                            {2999, 3000},
-                                            {5, 5},
-                                            {10, 3}}) {
-    std::vector<int> seen(3000);
-    for (Index i = 0; i < split.parts; ++i) {
-      const auto part = split.visible(i, any);
-      for (Index j = part.begin; j < part.end; ++j) ++seen[static_cast<std::size_t>(j)];
-    }
-    for (Index j = 0; j < 3000; ++j) {
-      ASSERT_EQ(seen[static_cast<std::size_t>(j)], any.begin <= j && j < any.end ? 1 : 0);
-    }
-  }
-}
-
 template <class L>
 class MergeParts : public ::testing::Test {};
 using Policies = ::testing::Types<kernel::ScalarLanes, FourLanes>;

@@ -6,7 +6,9 @@
 #include <atomic>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
 #include <thread>
+#include <vector>
 
 #include <gtest/gtest.h>
 #include <Kokkos_Core.hpp>
@@ -130,6 +132,25 @@ TEST(Runtime, MemoryThatIsNotThereIsADeviceError) {
   const std::lock_guard lock(kokkos::launch_lock());
   EXPECT_THROW(kokkos::arena(std::size_t{1} << 60), DeviceError);
   EXPECT_NE(kokkos::arena(100), nullptr);
+}
+
+// Segments of one row, whose longest nobody names.
+TEST(Runtime, WorkspaceOfPackedDecodeGrowsWithRowsNotWithTheirSquare) {
+  const auto workspace = [](std::int64_t segments) {
+    const Extents extents{.batch = 1, .head = 8, .seq = segments, .dim = 16};
+    std::vector<float> input(static_cast<std::size_t>(8 * segments * 16)), out(input.size());
+    std::vector<std::int32_t> begins(static_cast<std::size_t>(segments) + 1);
+    std::iota(begins.begin(), begins.end(), 0);
+    const Args args{
+        .query = ConstTensor::bhsd(input.data(), DType::fp32, extents),
+        .key = ConstTensor::bhsd(input.data(), DType::fp32, extents),
+        .value = ConstTensor::bhsd(input.data(), DType::fp32, extents),
+        .out = Tensor::bhsd(out.data(), DType::fp32, extents),
+        .cu_seqlens_q = {.data = begins.data(), .dtype = DType::int32, .size = segments + 1},
+        .cu_seqlens_k = {.data = begins.data(), .dtype = DType::int32, .size = segments + 1}};
+    return tessera::plan(describe(args, {}, Operation::decode)).workspace_size();
+  };
+  EXPECT_LE(workspace(4096), 5 * workspace(1024));
 }
 
 TEST(Runtime, BuffersCopy) {
