@@ -1,16 +1,12 @@
 #pragma once
-/// Small tensors and their files, for the command.
+/// Small tensor files for the command.
 
-#include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
-
-#include <gtest/gtest.h>
 
 #include "reference/fill.hpp"
 #include "tools/io/safetensors.hpp"
@@ -51,31 +47,6 @@ inline std::string write_tensors(const std::filesystem::path& path,
                                  const io::Metadata& metadata = {}) {
   io::write_safetensors(path, {tensors.begin(), tensors.end()}, metadata);
   return path.string();
-}
-
-/// The numbers of an F32 tensor.
-inline std::vector<float> floats(const io::Array& array) {
-  EXPECT_EQ(array.element, io::Element::f32);
-  std::vector<float> values(array.bytes.size() / sizeof(float));
-  std::memcpy(values.data(), array.bytes.data(), array.bytes.size());
-  return values;
-}
-
-/// Largest absolute difference of two F32 tensors of one shape.
-inline double difference(const io::Array& a, const io::Array& b) {
-  EXPECT_EQ(a.shape, b.shape);
-  const std::vector<float> x = floats(a);
-  const std::vector<float> y = floats(b);
-  double largest = x.size() == y.size() ? 0 : INFINITY;
-  for (std::size_t i = 0; i < std::min(x.size(), y.size()); ++i) {
-    const double d = std::abs(double{x[i]} - double{y[i]});
-    largest = d <= largest ? largest : d;
-  }
-  return largest;
-}
-
-inline io::Array load(const std::filesystem::path& path, const std::string& name) {
-  return io::SafetensorsFile(path).load(name);
 }
 
 }  // namespace tessera::testing

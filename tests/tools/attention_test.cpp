@@ -1,6 +1,9 @@
-/// check on good input: every option reaches the kernel; what passes, and what must not.
+/// run, check, bench and info on good input: numbers equal the examples' stored answers, every
+/// option reaches the kernel.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include <cmath>
 
 #include "tests/tools/command.hpp"
 #include "tests/tools/folder.hpp"
@@ -12,6 +15,166 @@ namespace {
 
 using ::testing::HasSubstr;
 using Words = std::vector<std::string>;
+
+std::vector<float> floats(const io::Array& array) {
+  EXPECT_EQ(array.element, io::Element::f32);
+  std::vector<float> values(array.bytes.size() / sizeof(float));
+  std::memcpy(values.data(), array.bytes.data(), array.bytes.size());
+  return values;
+}
+
+/// Largest absolute difference of two F32 tensors of one shape.
+double difference(const io::Array& a, const io::Array& b) {
+  EXPECT_EQ(a.shape, b.shape);
+  const std::vector<float> x = floats(a);
+  const std::vector<float> y = floats(b);
+  double largest = x.size() == y.size() ? 0 : INFINITY;
+  for (std::size_t i = 0; i < std::min(x.size(), y.size()); ++i) {
+    const double d = std::abs(double{x[i]} - double{y[i]});
+    largest = d <= largest ? largest : d;
+  }
+  return largest;
+}
+
+io::Array load(const std::filesystem::path& path, const std::string& name) {
+  return io::SafetensorsFile(path).load(name);
+}
+
+TEST(Info, TextAndJson) {
+  const Outcome text = run_tessera({"info"});
+  EXPECT_EQ(text.status, 0);
+  EXPECT_EQ(text.error, "");
+  EXPECT_THAT(text.out, HasSubstr("backend"));
+  for (const Words& arguments : {Words{"info", "--json"}, Words{"--json", "info"}}) {
+    const Outcome outcome = run_tessera(arguments);
+    EXPECT_EQ(outcome.status, 0);
+    EXPECT_EQ(outcome.error, "");
+    const nlohmann::json json = outcome.json();
+    EXPECT_FALSE(json.at("backend").get<std::string>().empty());
+    EXPECT_GE(json.at("devices").size(), 1u);
+  }
+}
+
+TEST(Info, SaysWhetherTheForcedKernelExists) {
+  for (const auto& [name, known] : {std::pair<std::string, bool>{"generic", true},
+                                    {"forward.generic", true},
+                                    {"nope", false},
+                                    {"gener", false}}) {
+    SCOPED_TRACE(name);
+    const std::map<std::string, std::string> forced{{"TESSERA_KERNEL", name}};
+    const Outcome text = run_tessera({"info"}, forced);
+    EXPECT_EQ(text.status, 0);
+    EXPECT_THAT(text.out, HasSubstr("restricted to '" + name + "' by TESSERA_KERNEL"));
+    EXPECT_EQ(text.out.find("names no kernel of this build") == std::string::npos, known);
+    const nlohmann::json json = run_tessera({"info", "--json"}, forced).json();
+    EXPECT_EQ(json.at("kernel_forced"), name);
+    EXPECT_EQ(json.at("kernel_known"), known);
+  }
+  EXPECT_FALSE(run_tessera({"info", "--json"}).json().contains("kernel_known"));
+}
+
+TEST(Info, Threads) {
+  const auto threads = [](const Words& arguments,
+                          const std::map<std::string, std::string>& variables) {
+    return run_tessera(arguments, variables).json().at("devices").at(0).at("threads").get<int>();
+  };
+  const auto device = run_tessera({"info", "--json"}).json().at("devices").at(0);
+  // One thread runs Serial, and queues what a GPU runs.
+  const int most = device.at("space") == "OpenMP" || device.at("space") == "Threads" ? 2 : 1;
+  const std::map<std::string, std::string> one = {{"OMP_NUM_THREADS", "1"},
+                                                  {"KOKKOS_NUM_THREADS", "1"}};
+  EXPECT_EQ(threads({"info", "--json"}, one), 1);
+  EXPECT_EQ(threads({"info", "--json", "--threads", "1"}, {}), 1);
+  EXPECT_EQ(threads({"info", "--json", "--threads", "2"}, one), most);
+}
+
+/// The float64 answers that PyTorch gave, rounded to float32. Scores reach 18, where float32
+/// has steps of 2e-6, and values 3.9.
+TEST(Run, DenseEqualsTheStoredAnswers) {
+  const Folder folder;
+  const std::string in = example("minilm_dense.safetensors");
+  for (const std::string kind : {"full", "causal"}) {
+    const auto out = folder.path() / (kind + ".safetensors");
+    const Outcome outcome = run_tessera(
+        {"run", in, "-o", out.string(), "--mask", kind == "full" ? "none" : "causal", "--json"});
+    ASSERT_EQ(outcome.status, 0) << outcome.error;
+    EXPECT_EQ(outcome.error, "");
+    EXPECT_EQ(outcome.json().at("output"), out.string());
+    EXPECT_LT(difference(load(out, "out"), load(in, "out_" + kind)), 5e-6);
+    EXPECT_LT(difference(load(out, "lse"), load(in, "lse_" + kind)), 1e-5);
+    EXPECT_EQ(io::SafetensorsFile(out).header().metadata.at("layout"), "bshd");
+  }
+  EXPECT_GT(difference(load(folder.path() / "full.safetensors", "out"), load(in, "out_causal")),
+            1e-2);
+}
+
+TEST(Run, PackedEqualsTheStoredAnswers) {
+  const Folder folder;
+  const std::string in = example("minilm_packed.safetensors");
+  const auto out = folder.path() / "out.safetensors";
+  const Outcome outcome = run_tessera({"run", in, "-o", out.string(), "--dtype", "fp32"});
+  ASSERT_EQ(outcome.status, 0) << outcome.error;
+  EXPECT_THAT(outcome.out, HasSubstr("10 packed segments, 826 tokens"));
+  EXPECT_LT(difference(load(out, "out"), load(in, "out_full")), 5e-6);
+  EXPECT_LT(difference(load(out, "lse"), load(in, "lse_full")), 1e-5);
+  // As the file has them, in bf16: the answer has the inputs' type.
+  ASSERT_EQ(run_tessera({"run", in, "-o", out.string()}).status, 0);
+  EXPECT_EQ(load(out, "out").element, io::Element::bf16);
+  EXPECT_LT(difference(load(out, "lse"), load(in, "lse_full")), 1e-5);
+}
+
+/// Rows behind the last segment belong to nobody: they are as rows that see nothing, not what was
+/// in memory before.
+TEST(Run, RowsOfNoSegmentSeeNothing) {
+  const Folder folder;
+  auto tensors = qkv({9, 2, 16});
+  tensors["cu_seqlens"] = numbers({0, 3, 5});
+  const std::string in = write_tensors(folder.path() / "in.safetensors", tensors);
+  const auto out = folder.path() / "out.safetensors";
+  ASSERT_EQ(run_tessera({"run", in, "-o", out.string()}).status, 0);
+  const std::vector<float> numbers = floats(load(out, "out"));
+  for (std::size_t i = 0; i < numbers.size(); ++i) EXPECT_EQ(numbers[i] == 0, i >= 5 * 2 * 16) << i;
+  const std::vector<float> lse = floats(load(out, "lse"));
+  for (std::size_t i = 0; i < lse.size(); ++i) EXPECT_EQ(lse[i] == -HUGE_VALF, i % 9 >= 5) << i;
+}
+
+/// The same tensors from .npy files give the same bytes.
+TEST(Run, NpyEqualsSafetensors) {
+  const Folder folder;
+  const std::string in = example("minilm_dense.safetensors");
+  Words words{"run"};
+  for (const char* name : {"q", "k", "v"}) {
+    words.push_back((folder.path() / (std::string(name) + ".npy")).string());
+    io::AtomicFile file(words.back());
+    io::write_npy(file, load(in, name));
+    file.commit();
+  }
+  words.insert(words.end(), {"-o", (folder.path() / "out.npy").string()});
+  const Outcome outcome = run_tessera(words);
+  ASSERT_EQ(outcome.status, 0) << outcome.error;
+  const auto other = folder.path() / "out.safetensors";
+  ASSERT_EQ(run_tessera({"run", in, "-o", other.string()}).status, 0);
+  EXPECT_EQ(io::read_npy(folder.path() / "out.npy").bytes, load(other, "out").bytes);
+  EXPECT_EQ(io::read_npy(folder.path() / "out.lse.npy").bytes, load(other, "lse").bytes);
+  EXPECT_EQ(folder.entries(), 6) << "no temporary may stay";
+}
+
+/// bhsd is bshd with two axes exchanged.
+TEST(Run, LayoutsAgree) {
+  const Folder folder;
+  const auto run = [&](const Shape& shape, const std::string& layout) {
+    const auto tensors = qkv(shape);
+    const std::string in =
+        write_tensors(folder.path() / "in.safetensors", tensors, {{"layout", layout}});
+    const auto out = folder.path() / (layout + ".out.safetensors");
+    EXPECT_EQ(run_tessera({"run", in, "-o", out.string()}).status, 0);
+    EXPECT_EQ(load(out, "out").shape, shape);
+    return floats(load(out, "out"));
+  };
+  // One head, so that both layouts hold the same numbers in the same order.
+  EXPECT_EQ(run({1, 9, 1, 16}, "bshd"), run({1, 1, 9, 16}, "bhsd"));
+  EXPECT_EQ(run({9, 1, 16}, "packed shd"), run({1, 9, 16}, "hsd"));
+}
 
 /// Every option passes the check against float64, and gives other numbers than without it.
 TEST(Check, EveryOption) {
@@ -272,6 +435,82 @@ TEST(Check, ForcedKernel) {
   const Outcome outcome = run_tessera({"check", in, "--json"}, {{"TESSERA_KERNEL", "generic"}});
   EXPECT_EQ(outcome.status, 0) << outcome.error;
   EXPECT_EQ(outcome.json().at("kernel"), "forward.generic");
+}
+
+TEST(Bench, TableAndJson) {
+  const Words words{"bench",      "--seq", "64,96",     "--heads", "2",
+                    "--head-dim", "16",    "--seconds", "0"};
+  const Outcome text = run_tessera(words);
+  EXPECT_EQ(text.status, 0) << text.error;
+  EXPECT_THAT(text.out, HasSubstr("GFLOP/s"));
+  Words with_json = words;
+  with_json.emplace_back("--json");
+  const Folder folder;
+  const std::string file = (folder.path() / "bench.json").string();
+  with_json.insert(with_json.end(), {"-o", file});
+  const Outcome outcome = run_tessera(with_json);
+  EXPECT_EQ(outcome.status, 0) << outcome.error;
+  EXPECT_EQ(read_file(file), outcome.out);
+  const nlohmann::json results = outcome.json().at("results");
+  ASSERT_EQ(results.size(), 2u);
+  for (const nlohmann::json& r : results) {
+    EXPECT_LE(r.at("min_ms").get<double>(), r.at("mean_ms").get<double>());
+    EXPECT_LE(r.at("mean_ms").get<double>(), r.at("max_ms").get<double>());
+    EXPECT_LE(r.at("p95_ms").get<double>(), r.at("max_ms").get<double>());
+    EXPECT_GE(r.at("calls").get<int>(), 5);
+    EXPECT_GT(r.at("naive_ms").get<double>(), 0);
+    EXPECT_LT(r.at("max_abs_difference").get<double>(), 1e-5)
+        << "the naive computation must give the same numbers";
+    EXPECT_NEAR(r.at("flops").get<double>() / (2.0 * 2 * r.at("seq").get<double>() *
+                                               (r.at("seq").get<double>() + 1) / 2 * 2 * 16),
+                1, 1e-9);
+  }
+}
+
+TEST(Bench, NaiveKnowsGroupsAndTypes) {
+  for (const std::string dtype : {"fp16", "bf16"}) {
+    const Outcome outcome =
+        run_tessera({"bench", "--seq", "65", "--heads", "4", "--heads-k", "2", "--head-dim", "40",
+                     "--mask", "none", "--dtype", dtype, "--seconds", "0", "--json"});
+    EXPECT_EQ(outcome.status, 0) << outcome.error;
+    EXPECT_LT(outcome.json().at("results").at(0).at("max_abs_difference").get<double>(), 0.02);
+  }
+  const Outcome alone =
+      run_tessera({"bench", "--seq", "64", "--no-naive", "--seconds", "0", "--json"});
+  EXPECT_EQ(alone.status, 0);
+  EXPECT_FALSE(alone.json().at("results").at(0).contains("naive_ms"));
+}
+
+/// A result is not written over what is no result.
+TEST(Bench, WritesJsonFilesOnly) {
+  const Folder folder;
+  const auto other = folder.write("in.safetensors", "before");
+  for (const auto& output : {other.string(), (folder.path() / "out").string(), std::string{}}) {
+    const Outcome outcome = run_tessera({"bench", "--seq", "16", "--seconds", "0", "-o", output});
+    EXPECT_EQ(outcome.status, 2);
+    EXPECT_EQ(outcome.error, "tessera: --output: is '" + output + "'; must end in .json\n");
+  }
+  EXPECT_EQ(read_file(other), "before");
+  EXPECT_EQ(folder.entries(), 1);
+}
+
+TEST(Bench, UnsupportedHeadDimension) {
+  const Outcome outcome = run_tessera({"bench", "--head-dim", "12"});
+  EXPECT_EQ(outcome.status, 3);
+  EXPECT_THAT(outcome.error, HasSubstr("12"));
+}
+
+/// On a terminal, long work tells how far it is; the line is rubbed out at the end and the numbers
+/// stay the same.
+TEST(Progress, OnlyOnATerminal) {
+  const Words words{"bench", "--seq",     "64",  "--heads",    "1",     "--head-dim",
+                    "16",    "--seconds", "1.5", "--no-naive", "--json"};
+  const Outcome shown = run_tessera(words, {}, Terminal::Yes);
+  EXPECT_EQ(shown.status, 0);
+  EXPECT_THAT(shown.error, HasSubstr("bench: 1 s"));
+  EXPECT_THAT(shown.error, ::testing::EndsWith("\r\x1b[K"));
+  shown.json();
+  EXPECT_EQ(run_tessera(words).error, "");
 }
 
 }  // namespace
