@@ -38,11 +38,13 @@ TESSERA_FN constexpr Index count_blocks(Index rows, Index block) {
 }
 
 // prefix[s] = blocks of `block` rows of the segments before s; prefix has batch + 1 entries.
-// Segments without rows have no block.
-TESSERA_FN void build_block_prefix(const ForwardArguments& a, Index block, Index* prefix) {
+// Segments without rows have no block. Rows of `group` query heads that share a key head may be
+// blocked together.
+TESSERA_FN void build_block_prefix(const ForwardArguments& a, Index block, Index* prefix,
+                                   Index group = 1) {
   prefix[0] = 0;
   for (Index s = 0; s < a.batch; ++s)
-    prefix[s + 1] = prefix[s] + count_blocks(sequence(a, s).rows, block);
+    prefix[s + 1] = prefix[s] + count_blocks(group * sequence(a, s).rows, block);
 }
 
 // Likewise of keys.

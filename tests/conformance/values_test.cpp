@@ -260,19 +260,24 @@ TEST(Values, RowsThatSeeNothingAreZeroWhateverTheValues) {
   }
 }
 
+// The first kUnseeing rows see no key.
+constexpr std::int64_t kUnseeing = 65 - 33;
+Case before_the_first_key(DType dtype) {
+  return {.label = "before_the_first_key",
+          .dtype = dtype,
+          .head_q = 2,
+          .head_k = 1,
+          .seq_q = 65,
+          .seq_k = 33,
+          .dim = 40,
+          .dim_v = 40,
+          .mask = Mask::causal(Alignment::BottomRight)};
+}
+
 TEST(Values, RowsBeforeTheFirstKeyAreZeroWhateverTheValues) {
-  constexpr std::int64_t kUnseeing = 65 - 33;
   for (const DType dtype : kTypes) {
     for (const double number : {kNan, kInfinity}) {
-      const Case c{.label = "before_the_first_key",
-                   .dtype = dtype,
-                   .head_q = 2,
-                   .head_k = 1,
-                   .seq_q = 65,
-                   .seq_k = 33,
-                   .dim = 40,
-                   .dim_v = 40,
-                   .mask = Mask::causal(Alignment::BottomRight)};
+      const Case c = before_the_first_key(dtype);
       Operands o(c);
       spoil_values(o, number);
       on_each_kernel(o, [&](const Kernel& kernel) {
@@ -308,21 +313,12 @@ TEST(Values, AllDroppedIsZeroWhateverTheValues) {
 
 // Neither does a score or a sink that is no number: rows at dropout 1, rows without a key.
 TEST(Values, ZeroByDefinitionWhateverScoresAndSinks) {
-  constexpr std::int64_t kUnseeing = 65 - 33;
   for (const DType dtype : kTypes) {
     for (const double number : {kNan, kInfinity}) {
       for (const bool all_dropped : {false, true}) {
-        const Case c{.label = "zero_rows",
-                     .dtype = dtype,
-                     .head_q = 2,
-                     .head_k = 1,
-                     .seq_q = 65,
-                     .seq_k = 33,
-                     .dim = 40,
-                     .dim_v = 40,
-                     .mask = Mask::causal(Alignment::BottomRight),
-                     .sinks = true,
-                     .dropout = all_dropped ? 1.0 : 0.0};
+        Case c = before_the_first_key(dtype);
+        c.sinks = true;
+        c.dropout = all_dropped ? 1 : 0;
         Operands o(c);
         set_each(o.sinks, [&](auto...) { return number; });
         if (all_dropped) set_where(o.key, number, [](auto, auto, auto s, auto) { return s == 7; });

@@ -118,56 +118,47 @@ void launch_decode(const backend::Candidate& candidate, const Problem& problem,
                            static_cast<double>(a.dim + a.dim_v));
 
   auto* const prefix = a.packed() ? reinterpret_cast<Index*>(memory) : nullptr;
-  if (prefix) {
-    prefix[0] = 0;
-    for (Index s = 0; s < a.batch; ++s) {
-      prefix[s + 1] = prefix[s] + kernel::count_blocks(group * kernel::sequence(a, s).rows, c.rows);
-    }
-  }
+  if (prefix) kernel::build_block_prefix(a, c.rows, prefix, group);
+  // Of blocks of a group's rows: key heads are all the heads there are.
+  const kernel::WorkOrder order{a.batch, a.head_k, a.head_k, c.row_blocks, kernel::Heaviest::None,
+                                prefix};
   struct Block {
-    Index sequence;
+    kernel::WorkItem item;
     kernel::Sequence s;
-    Index head;   // of keys
-    Index first;  // rows [first, last) of its group
+    Index first;  // rows [first, last) of the group
     Index last;
     float* partial;
     Index stride;  // of its parts, in floats
   };
-  // Blocks (sequence, key head, row block).
-  const Index blocks = (prefix ? prefix[a.batch] : a.batch * c.row_blocks) * a.head_k;
   const auto block_of = [&](Index i) {
     Block b{};
-    b.sequence = prefix ? kernel::find_segment(prefix, a.batch, i / a.head_k)
-                        : i / (a.head_k * c.row_blocks);
-    const Index before = prefix ? prefix[b.sequence] : b.sequence * c.row_blocks;
-    const Index count = prefix ? prefix[b.sequence + 1] - before : c.row_blocks;
-    b.s = kernel::sequence(a, b.sequence);
-    b.head = (i - before * a.head_k) / count;
-    b.first = (i - before * a.head_k) % count * c.rows;
+    b.item = order.item(i);
+    b.s = kernel::sequence(a, b.item.batch);
+    b.first = b.item.block * c.rows;
     b.last = smaller(b.first + c.rows, group * b.s.rows);
     const Index row =
-        ((b.s.batch * a.seq_q + b.s.query) * a.head_k + b.head * b.s.rows) * group + b.first;
+        ((b.s.batch * a.seq_q + b.s.query) * a.head_k + b.item.head * b.s.rows) * group + b.first;
     b.partial = reinterpret_cast<float*>(memory + w.partial +
                                          w.row * static_cast<std::size_t>(row * c.parts));
     b.stride = decode_layout(b.last - b.first, a.dim, a.dim_v).partial;
     return b;
   };
 
-  run(blocks * c.parts, serial, stream, [&](Index task, int thread) {
+  run(order.size() * c.parts, serial, stream, [&](Index task, int thread) {
     const Index part = task % c.parts;
     const Block b = block_of(task / c.parts);
     if (b.first >= b.last) return;
     auto* const scratch = reinterpret_cast<float*>(
         memory + w.scratch + w.scratch_stride * static_cast<std::size_t>(thread));
     const kernel::KeySplit split{b.s.keys, kDecodeBlock, c.parts};
-    unit.decode[type]({&a, &b.s, b.sequence, b.head, b.first, b.last, split.part(part),
+    unit.decode[type]({&a, &b.s, b.item.batch, b.item.head, b.first, b.last, split.part(part),
                        b.partial + part * b.stride, scratch});
   });
-  run(blocks, serial, stream, [&](Index task, int) {
+  run(order.size(), serial, stream, [&](Index task, int) {
     const Block b = block_of(task);
     for (Index row = b.first; row < b.last; ++row) {
-      unit.merge[type](
-          {&a, &b.s, b.head, row, row - b.first, b.last - b.first, b.partial, b.stride, c.parts});
+      unit.merge[type]({&a, &b.s, b.item.head, row, row - b.first, b.last - b.first, b.partial,
+                        b.stride, c.parts});
     }
   });
 }

@@ -34,7 +34,8 @@ class Fetch {
   }
   TESSERA_FN void fetch_rows(Index count) {
     for (Index i = 0; i < count && left_ > 0; ++i) {
-      for (; at_ < bytes_; at_ += kLine) __builtin_prefetch(rows_ + row_ + at_, 0, 2);
+      for (std::size_t at = at_; at < bytes_; at += kLine)
+        __builtin_prefetch(rows_ + row_ + at, 0, 2);
       end_row();
     }
   }

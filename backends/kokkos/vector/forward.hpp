@@ -11,6 +11,7 @@
 //         for each group of dims   Oᵀ tile   kGroup dims x panel in registers, scaled by the factor
 //                                            first
 
+#include "backends/kokkos/vector/fetch.hpp"
 #include "backends/kokkos/vector/pack_pairs.hpp"
 #include "backends/kokkos/vector/task.hpp"
 #include "core/kernel/mask.hpp"
@@ -75,22 +76,13 @@ struct KeyBlock {
 // Rows of key and value that the next block will pack: fetched into the second-level cache a few at
 // a time between register tiles, because packing itself is too short to wait for memory.
 struct Ahead {
-  const char* key;
-  const char* value;
-  Index key_stride;  // bytes
-  Index value_stride;
-  Index key_bytes;  // of a row
-  Index value_bytes;
-  Index rows;      // left
+  Fetch key;
+  Fetch value;
   Index per_tile;  // rows a register tile
 
   TESSERA_FN void fetch() {
-    constexpr Index kLine = 64;
-    for (Index n = smaller(per_tile, rows); n > 0;
-         --n, --rows, key += key_stride, value += value_stride) {
-      for (Index i = 0; i < key_bytes; i += kLine) __builtin_prefetch(key + i, 0, 2);
-      for (Index i = 0; i < value_bytes; i += kLine) __builtin_prefetch(value + i, 0, 2);
-    }
+    key.fetch_rows(per_tile);
+    value.fetch_rows(per_tile);
   }
 };
 

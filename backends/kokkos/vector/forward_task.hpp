@@ -146,16 +146,11 @@ TESSERA_FN Ahead ahead_of(const ForwardTask& task, Index key_head, Index first, 
   const kernel::Sequence& s = *task.sequence;
   const Rows<T> key = rows_of<T>(a.key, s.batch, key_head, s.key + first);
   const Rows<T> value = rows_of<T>(a.value, s.batch, key_head, s.key + first);
-  constexpr Index kSize = sizeof(T);
   const Index panels = (task.row_last - task.row_first + kPanel - 1) / kPanel;
-  return {reinterpret_cast<const char*>(key.data),
-          reinterpret_cast<const char*>(value.data),
-          key.stride * kSize,
-          value.stride * kSize,
-          a.dim * kSize,
-          a.dim_v * kSize,
-          rows,
-          (kGroup + panels - 1) / panels};
+  Ahead ahead{{key, 0, a.dim}, {value, 0, a.dim_v}, (kGroup + panels - 1) / panels};
+  ahead.key.add(rows);
+  ahead.value.add(rows);
+  return ahead;
 }
 
 template <class T, Flavour kFlavour>
