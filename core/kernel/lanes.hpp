@@ -14,6 +14,7 @@ inline constexpr float kMinusInfinity = -std::numeric_limits<float>::infinity();
 inline constexpr float kMostNegative = std::numeric_limits<float>::lowest();
 inline constexpr float kLog2E = 1.4426950408889634f;
 inline constexpr float kLn2 = 0.6931471805599453f;
+inline constexpr float kLn2Rest = -1.9046542e-9f;  // ln 2 − kLn2
 
 // What a Lanes policy provides. Index is an int, or a vector of as many ints as Value has floats;
 // Bits likewise unsigned; Predicate is the result of comparing two of either.

@@ -111,6 +111,14 @@ TESSERA_FN typename L::Value add_sink(SoftmaxState<typename L::Value>& state,
   return factor;
 }
 
+// Probability of a sink, e^(sink − lse), both natural logarithms. In double and not in base 2: what
+// rounding adds to either is magnified by their size. At most 1, though a rounded lse may lie below
+// its sink.
+TESSERA_FN double sink_probability(float sink, float lse) {
+  const double difference = static_cast<double>(sink) - static_cast<double>(lse);
+  return difference > 0 ? 1.0 : TESSERA_MATH(exp)(difference);
+}
+
 // Factor that makes O the output: 1 / sum, or 0 for a row that saw nothing; NaN stays NaN.
 template <class L>
 TESSERA_FN typename L::Value inverse_sum(const SoftmaxState<typename L::Value>& state) {
@@ -118,9 +126,12 @@ TESSERA_FN typename L::Value inverse_sum(const SoftmaxState<typename L::Value>& 
   return L::select(L::equal(state.sum, zero), zero, L::broadcast(1.0f) / state.sum);
 }
 
-// Natural logarithm of Σ exp(score) of one row: −∞ if it saw nothing.
+// Natural logarithm of Σ exp(score) of one row: −∞ if it saw nothing. Rounded once, since what is
+// large is only the product: probabilities e^(score − lse) magnify every further rounding.
 TESSERA_FN float log_sum_exp(float max, float sum) {
-  return sum == 0.0f ? kMinusInfinity : (max + TESSERA_MATH(log2f)(sum)) * kLn2;
+  if (sum == 0.0f) return kMinusInfinity;
+  const float rest = TESSERA_MATH(fmaf)(max, kLn2Rest, TESSERA_MATH(logf)(sum));
+  return TESSERA_MATH(fmaf)(max, kLn2, rest);
 }
 
 }  // namespace tessera::kernel

@@ -11,6 +11,7 @@
 
 #include "backends/kokkos/generic/bias_gradient.hpp"
 #include "backends/kokkos/generic/gradients.hpp"
+#include "core/kernel/softmax.hpp"
 #include "core/kernel/work_order.hpp"
 
 namespace tessera::kokkos::generic {
@@ -204,7 +205,7 @@ KOKKOS_FUNCTION void KeyGradient<Element, kWidth>::operator()(const Member& team
 
 // --- dsink -----------------------------------------------------------------------------------
 
-// Σ P_sink·(dlse − D), P_sink = 2^(sink − lse): a team of one thread a head.
+// Σ P_sink·(dlse − D): a team of one thread a head.
 class SinkGradient {
  public:
   explicit SinkGradient(const Gradients& gradients) : g_(gradients) {}
@@ -212,17 +213,19 @@ class SinkGradient {
   KOKKOS_FUNCTION void operator()(const Member& team, Index head, float* /*scratch*/) const {
     const kernel::BackwardArguments& b = g_.arguments;
     const kernel::ForwardArguments& a = b.forward;
-    const float sink = kernel::to_base2<Lanes>(a.sinks[head * a.sinks_head]);
+    const float sink = a.sinks[head * a.sinks_head];
     double total = 0;
     for (Index batch = 0; batch < a.batch && sink != kernel::kMinusInfinity; ++batch) {
       const kernel::Sequence s = kernel::sequence(a, batch);
-      const Index at = statistics_at(a, s, head);
+      const float* const delta = g_.statistics.delta + statistics_at(a, s, head);
+      const float* const lse =
+          a.lse.data + s.batch * a.lse.batch + head * a.lse.head + s.query * a.lse.seq;
       double part = 0;
       Kokkos::parallel_reduce(
           Kokkos::ThreadVectorRange(team, s.query_end),
           [&](Index row, double& sum) {
-            sum -= static_cast<double>(Lanes::exp2(sink - g_.statistics.lse[at + row])) *
-                   static_cast<double>(g_.statistics.delta[at + row]);
+            sum -= kernel::sink_probability(sink, lse[row * a.lse.seq]) *
+                   static_cast<double>(delta[row]);
           },
           part);
       total += part;

@@ -16,6 +16,7 @@
 #include "backends/kokkos/vector/vector.hpp"
 #include "core/kernel/lanes.hpp"
 #include "core/kernel/modifiers.hpp"
+#include "core/kernel/softmax.hpp"
 #include "core/kernel/work_order.hpp"
 
 namespace tessera::kokkos::vector {
@@ -273,18 +274,19 @@ class Backward {
     });
   }
 
-  // Σ P_sink·(dlse − D), P_sink = 2^(sink − lse).
+  // Σ P_sink·(dlse − D).
   void sinks() {
     const kernel::ForwardArguments& a = b_.forward;
     run(a.head_q, serial_, stream_, [&](Index head, int) {
-      const float sink = kernel::to_base2<kernel::ScalarLanes>(a.sinks[head * a.sinks_head]);
+      const float sink = a.sinks[head * a.sinks_head];
       double sum = 0;
       for (Index batch = 0; batch < a.batch && sink != kernel::kMinusInfinity; ++batch) {
         const kernel::Sequence s = kernel::sequence(a, batch);
-        const float* const lse = at<float>(parts_.lse) + statistics(s, head);
+        const float* const lse =
+            a.lse.data + s.batch * a.lse.batch + head * a.lse.head + s.query * a.lse.seq;
         const float* const delta = at<float>(parts_.delta) + statistics(s, head);
         for (Index row = 0; row < s.query_end; ++row)
-          sum -= static_cast<double>(kernel::ScalarLanes::exp2(sink - lse[row])) *
+          sum -= kernel::sink_probability(sink, lse[row * a.lse.seq]) *
                  static_cast<double>(delta[row]);
       }
       b_.dsink[head * b_.dsink_head] = static_cast<float>(sum);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <random>
 #include <vector>
 
@@ -218,6 +219,36 @@ TYPED_TEST(Softmax, NaNAndPlusInfinityShow) {
       }
     }
   }
+}
+
+// Half a unit in the last place of the largest term, and the logarithm's own: nothing for the way
+// to natural units.
+TEST(SoftmaxEnd, LogSumExpIsRoundedOnce) {
+  std::mt19937 random(5);
+  std::uniform_real_distribution<float> exponent(-3, 12), count(0, 14);
+  for (int i = 0; i < 20000; ++i) {
+    const float max = (i % 2 ? -1.0f : 1.0f) * std::exp2(exponent(random));
+    const float sum = std::exp2(count(random));
+    const double rest = std::log(static_cast<double>(sum));
+    const double expected = static_cast<double>(max) * std::numbers::ln2 + rest;
+    EXPECT_NEAR(kernel::log_sum_exp(max, sum), expected,
+                0x1p-24 * std::fabs(expected) + 0x1p-22 * rest + 1e-12)
+        << max << " " << sum;
+  }
+}
+
+TEST(SoftmaxEnd, SinkProbabilityIsOfBothAsTheyAre) {
+  std::mt19937 random(6);
+  std::uniform_real_distribution<float> any(-90, 90), below(-80, 0);
+  for (int i = 0; i < 20000; ++i) {
+    const float lse = any(random), sink = lse + below(random);
+    const double expected = std::exp(static_cast<double>(sink) - static_cast<double>(lse));
+    EXPECT_NEAR(kernel::sink_probability(sink, lse), expected, 1e-12 * expected);
+  }
+  EXPECT_EQ(kernel::sink_probability(1e30f, 9.9999e29f), 1);  // an lse that was rounded
+  EXPECT_EQ(kernel::sink_probability(-kInfinity, 3), 0);
+  EXPECT_TRUE(std::isnan(kernel::sink_probability(kNaN, 0)));
+  EXPECT_TRUE(std::isnan(kernel::sink_probability(0, kNaN)));
 }
 
 // NaN in one lane leaves the others alone.
