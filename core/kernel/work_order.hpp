@@ -81,28 +81,39 @@ struct WorkOrder {
     return (prefix ? prefix[batch] : batch * blocks) * head_q;
   }
 
-  // The item of task `task` of [0, size()).
-  TESSERA_FN constexpr WorkItem item(Index task) const {
+  // The item of task `task` of [0, size()). Where the size, and that of a prefix, fits a narrower
+  // I, that divides faster.
+  template <class I = Index>
+  TESSERA_FN constexpr WorkItem item(I task) const {
     const bool together = heads_together || heaviest == Heaviest::None;
-    if (!prefix) return together ? by_head(0, task, blocks) : by_weight(0, task, batch, blocks);
-    const Index segment = find_segment(prefix, batch, task / head_q);
-    const Index first = prefix[segment], count = prefix[segment + 1] - first;
-    task -= first * head_q;
-    return together ? by_head(segment, task, count) : by_weight(segment, task, 1, count);
+    const I heads = static_cast<I>(head_q);
+    if (!prefix) {
+      const I count = static_cast<I>(blocks);
+      return together ? by_head<I>(0, task, count)
+                      : by_weight<I>(0, task, static_cast<I>(batch), count);
+    }
+    const Index segment = find_segment(prefix, batch, static_cast<Index>(task / heads));
+    const I first = static_cast<I>(prefix[segment]);
+    const I count = static_cast<I>(prefix[segment + 1]) - first;
+    task -= first * heads;
+    return together ? by_head<I>(segment, task, count) : by_weight<I>(segment, task, 1, count);
   }
 
  private:
-  TESSERA_FN constexpr WorkItem by_head(Index first_batch, Index task, Index count) const {
-    const Index group = head_q / head_k;
-    const Index member = task % group, shared = task / group;
-    const Index keys = shared / count;  // batch and key head
-    return {first_batch + keys / head_k, keys % head_k * group + member,
-            ranked(shared % count, count)};
+  template <class I>
+  TESSERA_FN constexpr WorkItem by_head(Index first_batch, I task, I count) const {
+    const I heads = static_cast<I>(head_k), group = static_cast<I>(head_q) / heads;
+    const I member = task % group, shared = task / group;
+    const I keys = shared / count;  // batch and key head
+    return {first_batch + static_cast<Index>(keys / heads),
+            static_cast<Index>(keys % heads * group + member),
+            ranked(static_cast<Index>(shared % count), static_cast<Index>(count))};
   }
-  TESSERA_FN constexpr WorkItem by_weight(Index first_batch, Index task, Index batches,
-                                          Index count) const {
-    const Index rank = task / head_q / batches;
-    return {first_batch + task / head_q % batches, task % head_q, ranked(rank, count)};
+  template <class I>
+  TESSERA_FN constexpr WorkItem by_weight(Index first_batch, I task, I batches, I count) const {
+    const I heads = static_cast<I>(head_q), rest = task / heads;
+    return {first_batch + static_cast<Index>(rest % batches), static_cast<Index>(task % heads),
+            ranked(static_cast<Index>(rest / batches), static_cast<Index>(count))};
   }
   // The block that is heavier than all but `rank` others.
   TESSERA_FN constexpr Index ranked(Index rank, Index count) const {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <random>
 #include <tuple>
@@ -47,6 +48,24 @@ TEST(WorkOrder, EveryItemOnce) {
           expect_each_once({batch, head_q, head_k, blocks, heaviest},
                            std::vector<Index>(static_cast<std::size_t>(batch), blocks));
           if (HasFatalFailure()) return;
+        }
+      }
+    }
+  }
+}
+
+TEST(WorkOrder, NarrowIndicesGiveTheSameItems) {
+  const std::vector<Index> prefix{0, 3, 3, 4, 9};
+  for (const Heaviest heaviest : kAll) {
+    for (const bool packed : {false, true}) {
+      WorkOrder order{4, 6, 2, 5, heaviest, packed ? prefix.data() : nullptr};
+      for (const bool together : {false, true}) {
+        order.heads_together = together;
+        for (Index task = 0; task < order.size(); ++task) {
+          const WorkItem wide = order.item(task);
+          const WorkItem narrow = order.item(static_cast<std::uint32_t>(task));
+          EXPECT_EQ(std::tie(narrow.batch, narrow.head, narrow.block),
+                    std::tie(wide.batch, wide.head, wide.block));
         }
       }
     }
