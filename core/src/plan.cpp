@@ -19,15 +19,9 @@ namespace {
 using backend::Candidate;
 using detail::concat;
 
-// Is `wanted` the whole name or one of its parts between dots?
+// Is `wanted` the whole name, or parts of it that follow one another, between dots?
 bool is_called(std::string_view name, std::string_view wanted) {
-  if (name == wanted) return true;
-  for (std::size_t begin = 0; begin <= name.size();) {
-    const std::size_t end = std::min(name.find('.', begin), name.size());
-    if (name.substr(begin, end - begin) == wanted) return true;
-    begin = end + 1;
-  }
-  return false;
+  return concat(".", name, ".").find(concat(".", wanted, ".")) != std::string::npos;
 }
 
 [[noreturn]] void decline_unknown_kernel(std::string_view wanted, Operation operation,
@@ -38,7 +32,7 @@ bool is_called(std::string_view name, std::string_view wanted) {
     names += concat(names.empty() ? "" : ", ", candidate.kernel);
   detail::decline(concat("TESSERA_KERNEL is ", wanted, ", which names no kernel of ",
                          kNames[static_cast<std::size_t>(operation)], ": this build has ", names,
-                         "; a part of a name between dots selects too"));
+                         "; parts of a name between dots select too"));
 }
 
 [[noreturn]] void decline_all(const std::vector<Candidate>& rejected, std::string_view forced) {
