@@ -98,6 +98,7 @@ function(tessera_require)
 endfunction()
 
 include(TesseraKokkos)
+include(TesseraCuda)
 
 if(TESSERA_BUILD_TESTS)
   tessera_require(

@@ -9,8 +9,8 @@ if(NOT BACKEND IN_LIST TESSERA_BACKENDS)
   list(JOIN TESSERA_BACKENDS ", " allowed)
   message(FATAL_ERROR "BACKEND is '${BACKEND}'; must be one of: ${allowed}")
 endif()
-if(NOT IS_DIRECTORY "${PROJECT_SOURCE_DIR}/backends/${BACKEND}" AND NOT BACKEND STREQUAL "kokkos")
-  message(FATAL_ERROR "BACKEND=${BACKEND} is not in this version: the cuda and hip backends come next. "
+if(NOT IS_DIRECTORY "${PROJECT_SOURCE_DIR}/backends/${BACKEND}")
+  message(FATAL_ERROR "BACKEND=${BACKEND} is not in this version: the hip backend comes next. "
                       "BACKEND=kokkos works now and runs on whatever device the Kokkos that is found supports.")
 endif()
 
@@ -37,6 +37,9 @@ endif()
 set(TESSERA_HEAD_DIM_MAX ${previous})
 
 option(TESSERA_KOKKOS "BACKEND=kokkos: on Kokkos. OFF: its kernels for CPUs on the calling thread, without Kokkos" ON)
+if(NOT BACKEND STREQUAL "kokkos")
+  set(TESSERA_KOKKOS OFF)
+endif()
 option(BUILD_SHARED_LIBS "Build libtessera as a shared library (else a static one)" ON)
 
 # --- What comes with it: everything for us, nothing for a project that includes us ----------------------------------
