@@ -1,0 +1,21 @@
+# Instances of run.cuh, "name|TEMPLATE ARGUMENTS" each: element, the head dimension that holds
+# query's and value's, what a thread block's lines are. launch.cu knows the same ones. Where few rows
+# wait for memory a wider instance costs little: two dimensions are enough.
+set(instances "")
+foreach(element Fp32 Fp16 Bf16)
+  string(TOLOWER ${element} type)
+  set(before 0)
+  foreach(dim 64 128 256 512)
+    if(TESSERA_HEAD_DIM_MAX GREATER before)
+      list(APPEND instances "${type}_${dim}|${element}, ${dim}, Lines::OfHead")
+    endif()
+    set(before ${dim})
+  endforeach()
+  set(before 0)
+  foreach(dim 128 512)
+    if(TESSERA_HEAD_DIM_MAX GREATER before)
+      list(APPEND instances "${type}_${dim}_group|${element}, ${dim}, Lines::OfGroup")
+    endif()
+    set(before ${dim})
+  endforeach()
+endforeach()
