@@ -123,8 +123,18 @@ std::string bits_with_threads(int threads) {
 
 TEST(Deterministic, AnyNumberOfThreadsGivesTheSameBits) {
   const std::string one = bits_with_threads(1);
-  EXPECT_NE(one.find("bits backward."), std::string::npos) << one;
+  for (const Operation operation : {Operation::forward, Operation::backward, Operation::decode}) {
+    EXPECT_EQ(one.find("bits " + to_string(operation) + ".") != std::string::npos,
+              computes(operation))
+        << one;
+  }
   for (const int threads : {2, 3, 7}) EXPECT_EQ(bits_with_threads(threads), one) << threads;
+}
+
+// Matrix instructions of GPUs have the rows of a warp decide together when to rescale: there a
+// row's bits may tell what task it is of.
+bool rows_decide_together(const Kernel& kernel) {
+  return kernel.name.ends_with(".hopper") || kernel.name.ends_with(".mma");
 }
 
 // The last rows alone, as a problem of their own, begin other tasks than among all rows: a row's
@@ -156,7 +166,7 @@ TEST(Deterministic, RowsDoNotTellWhatTaskTheyAreOf) {
         });
       }
       on_each_kernel(last, [&](const Kernel& kernel) {
-        if (kernel.operation != Operation::forward) return;
+        if (kernel.operation != Operation::forward || rows_decide_together(kernel)) return;
         const auto& numbers = expected.at(kernel.name);
         last.out.each([&](auto b, auto h, auto s, auto d) {
           ASSERT_EQ(last.out.get(b, h, s, d), numbers.at({h, 1500 - rows + s, d}))

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cstdint>
 #include <cstdlib>
 #include <utility>
 
@@ -64,7 +65,7 @@ std::vector<Kernel> find_kernels(Operation operation) {
   for (const std::string& name : names_in(listing, operation)) {
     if (name.find(chosen_word()) == std::string::npos) continue;
     Kernel kernel{
-        .operation = operation, .name = name, .selector = name.substr(name.rfind('.') + 1)};
+        .operation = operation, .name = name, .selector = name.substr(name.find('.') + 1)};
     const OnlyKernel only(kernel.selector);
     for (const DType dtype : {DType::fp32, DType::fp16, DType::bf16}) {
       const Support support = supports(plainest_problem(operation, dtype));
@@ -78,6 +79,70 @@ std::vector<Kernel> find_kernels(Operation operation) {
 }
 
 }  // namespace
+
+bool computes(Operation operation) {
+  const std::vector<Kernel>& all = kernels(operation);
+  return std::any_of(all.begin(), all.end(), [](const Kernel& kernel) { return kernel.runs; });
+}
+
+namespace {
+
+bool touches_scores(const Problem& p) {
+  return p.softcap || p.alibi_slopes || p.bias || p.boolean_mask || p.sinks ||
+         p.options.dropout > 0;
+}
+
+bool accumulates_in_fp16(const Problem& p) { return p.options.accumulate == Accumulate::fp16; }
+
+bool is_long(const Problem& p) { return std::max(p.query.extent.dim, p.value.extent.dim) > 256; }
+
+bool is_unaligned(const TensorSpec& t) {
+  const auto apart = [&](std::int64_t extent, std::int64_t stride) {
+    return extent > 1 && stride * static_cast<std::int64_t>(size_of(t.dtype)) % 16 != 0;
+  };
+  return t.alignment < 16 || apart(t.extent.batch, t.stride.batch) ||
+         apart(t.extent.head, t.stride.head) || apart(t.extent.seq, t.stride.seq);
+}
+
+bool is_unaligned(const Problem& p) {
+  return is_unaligned(p.query) || is_unaligned(p.key) || is_unaligned(p.value);
+}
+
+// What tensor maps cannot describe.
+bool is_no_map(const TensorSpec& t) {
+  const Extents& e = t.extent;
+  if (e.batch == 0 || e.head == 0 || e.seq == 0) return false;
+  return is_unaligned(t) || (e.seq > 1 && t.stride.seq == 0);
+}
+
+bool is_no_map(const Problem& p) {
+  return is_no_map(p.query) || is_no_map(p.key) || is_no_map(p.value);
+}
+
+struct Gap {
+  const char* kernel;  // a word of its name
+  const char* what;
+  bool (*holds)(const Problem&);
+};
+
+// Kernels that leave something to others of their build.
+constexpr std::array kGaps{
+    Gap{".hopper", "Accumulate::fp16", accumulates_in_fp16},
+    Gap{".hopper", "head dimensions above 256", is_long},
+    Gap{".hopper", "rows that are not aligned to 16 bytes, or all the same", is_no_map},
+    Gap{".mma", "Accumulate::fp16", accumulates_in_fp16},
+    Gap{".mma.split", "what touches scores", touches_scores},
+    Gap{".mma.split", "head dimensions above 256", is_long},
+    Gap{".mma.split", "rows that are not aligned to 16 bytes", is_unaligned},
+};
+
+}  // namespace
+
+std::string gap_of(const Kernel& kernel, const Problem& problem) {
+  for (const Gap& gap : kGaps)
+    if (kernel.name.find(gap.kernel) != std::string::npos && gap.holds(problem)) return gap.what;
+  return {};
+}
 
 void choose_kernels(std::string word) { chosen_word() = std::move(word); }
 bool all_kernels() { return chosen_word().empty(); }

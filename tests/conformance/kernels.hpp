@@ -19,7 +19,7 @@ namespace tessera::testing {
 struct Kernel {
   Operation operation = Operation::forward;
   std::string name{};           ///< "forward.vector.avx512"
-  std::string selector{};       ///< what TESSERA_KERNEL must be for it alone: "avx512"
+  std::string selector{};       ///< what TESSERA_KERNEL must be for it alone: "vector.avx512"
   bool runs = false;            ///< on this machine, for the plainest of problems
   std::string why_not{};        ///< the library's own words
   std::vector<DType> dtypes{};  ///< of what it computes; empty if it does not run
@@ -28,6 +28,13 @@ struct Kernel {
 
   bool computes(DType dtype) const;
 };
+
+/// Does any kernel compute the operation here?
+bool computes(Operation operation);
+
+/// What the kernel is known not to compute of this problem, though it computes its dtype; empty:
+/// nothing. Another kernel of the build does.
+std::string gap_of(const Kernel& kernel, const Problem& problem);
 const std::vector<Kernel>& kernels(Operation operation = Operation::forward);
 
 /// Leaves out kernels whose names do not hold `word`. Before the first call of kernels().

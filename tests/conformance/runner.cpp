@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <stdexcept>
 
 #include <tessera/attention.hpp>
 #include <tessera/error.hpp>
@@ -203,6 +204,8 @@ class CaseRun {
 
   void run_on(const Kernel& kernel) {
     operands_.keep = Keep::both;
+    const Args args = operands_.args(Side::device);
+    if (leaves_out(kernel, describe(args, operands_.options, kernel.operation))) return;
     if (case_.operation == Operation::backward && !may_be_refused(case_)) give_results(kernel);
     const Execution first = execute_on(kernel, operands_);
     if (first.status == Execution::Status::unsupported) {
@@ -359,6 +362,7 @@ Execution execute_on(const Kernel& kernel, Operands& operands, Scratch scratch, 
 
 bool call(const Kernel& kernel, const Args& args, const Options& options) {
   if (kernel.adapter == nullptr) {
+    if (leaves_out(kernel, describe(args, options, kernel.operation))) return false;
     const OnlyKernel only(kernel.selector);
     execute(plan(describe(args, options, kernel.operation)), args);
   } else {
@@ -382,6 +386,18 @@ std::vector<Kernel> kernels_for(Operation operation) {
   add(operation);
   if (operation == Operation::forward) add(Operation::decode);
   return all;
+}
+
+bool leaves_out(const Kernel& kernel, const Problem& problem) {
+  if (kernel.adapter != nullptr) return false;
+  const std::string gap = gap_of(kernel, problem);
+  if (gap.empty()) return false;
+  const OnlyKernel only(kernel.selector);
+  const Support support = supports(problem);
+  if (support && !plan(problem).kernel().ends_with(".empty"))
+    throw std::logic_error(kernel.name + " does not refuse " + gap);
+  ++tally().unsupported[gap + ", which " + kernel.name + " leaves to others"];
+  return true;
 }
 
 std::vector<std::string> run(const Case& c, Operands& operands) {

@@ -83,4 +83,8 @@ void for_each_kernel(const std::function<void(const Kernel&)>& body,
 /// Kernels that compute what the operation does: decode computes what forward does.
 std::vector<Kernel> kernels_for(Operation operation);
 
+/// Does the kernel leave the problem to others, as it is known to (gap_of)? That is counted.
+/// Throws std::logic_error if it plans it nevertheless.
+bool leaves_out(const Kernel& kernel, const Problem& problem);
+
 }  // namespace tessera::testing

@@ -76,6 +76,9 @@ inline void on_each_kernel(Operands& operands, const std::function<void(const Ke
   if (!kernels.empty()) prepare(operands);
   for (const Kernel& kernel : kernels) {
     if (!kernel.computes(operands.query.dtype)) continue;
+    if (leaves_out(kernel,
+                   describe(operands.args(Side::device), operands.options, kernel.operation)))
+      continue;
     const Execution done = execute_on(kernel, operands);
     if (kernel.adapter != nullptr && done.status == Execution::Status::unsupported) continue;
     ASSERT_EQ(done.status, Execution::Status::done) << done.text;
