@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ctypes as c
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 FORWARD, BACKWARD, DECODE = 0, 1, 2
 DTYPES = {"fp32": 0, "fp16": 1, "bf16": 2}
+INT32 = 3
 CAUSAL, BOTTOM_RIGHT = 1, 2
 
 
@@ -94,6 +95,15 @@ class Device(c.Structure):
     ]
 
 
+class Stream(c.Structure):
+    _fields_ = [
+        ("size", c.c_size_t),
+        ("native", c.c_void_p),
+        ("device", c.c_int32),
+        ("reserved", c.c_int32),
+    ]
+
+
 class Error(Exception):
     """A call failed; the text is the library's."""
 
@@ -134,30 +144,49 @@ class Library:
         return info
 
 
+def vector(address: int, count: int, dtype: int = INT32) -> Vector:
+    """Numbers for each batch entry, on the device."""
+    return Vector(address, dtype, 0, count)
+
+
 class Plan:
-    """A planned call that can be made again and again. The tensors must outlive it."""
+    """A planned call that can be made again and again. The tensors must outlive it.
+
+    `parts` are tensors and vectors by the names of tessera_args. `workspace` gives the address of
+    so many bytes, aligned to 64; without it they are the host's.
+    """
 
     def __init__(
-        self, library: Library, operation: int, causal: bool, tensors: dict[str, Tensor]
+        self,
+        library: Library,
+        operation: int,
+        causal: bool,
+        parts: dict[str, Tensor | Vector],
+        workspace: Callable[[int], int] | None = None,
     ) -> None:
         self._library = library
         self._plan = c.c_void_p()
         options = Options(size=c.sizeof(Options))
         if causal:
             options.mask, options.alignment = CAUSAL, BOTTOM_RIGHT
-        self._args = Args(size=c.sizeof(Args), **tensors)
+        self._args = Args(size=c.sizeof(Args), **parts)
         library.call(
             "plan_create", c.byref(self._plan), operation, c.byref(self._args), c.byref(options)
         )
         size = library._function("plan_workspace_size")(self._plan)
-        self._workspace = c.create_string_buffer(size + 64)
-        address = c.addressof(self._workspace)
-        self._args.workspace = address + -address % 64
+        self._args.workspace = (workspace or self._on_the_host)(size)
         self._args.workspace_size = size
         self.kernel = library._function("plan_kernel")(self._plan).decode()
 
-    def execute(self) -> None:
-        self._library.call("plan_execute", self._plan, c.byref(self._args), None)
+    def _on_the_host(self, size: int) -> int:
+        self._workspace = c.create_string_buffer(size + 64)
+        address = c.addressof(self._workspace)
+        return address + -address % 64
+
+    def execute(self, stream: int | None = None) -> None:
+        """On a native stream, None: the default stream."""
+        on = Stream(size=c.sizeof(Stream), native=stream)
+        self._library.call("plan_execute", self._plan, c.byref(self._args), c.byref(on))
 
     def __del__(self) -> None:
         self._library._function("plan_destroy")(self._plan)
