@@ -85,22 +85,18 @@ message(STATUS "CUDA ${CMAKE_CUDA_COMPILER_VERSION} (${CMAKE_CUDA_COMPILER}) for
 find_package(Python3 REQUIRED COMPONENTS Interpreter) # keeps what ptxas says, and refuses some of it
 
 # tessera_cuda_instances(FAMILY SOURCES): a source for each instance of a family's kernels, in the build folder. If
-# backends/cuda/FAMILY/instances.cmake is there, it sets `instances`, or TESSERA_CUDA_FAMILY_INSTANCES, a list of "name|TEMPLATE
-# ARGUMENTS" (it may look at TESSERA_HEAD_DIMS, and ${folder} is where it is), and instance.cu.in beside it becomes FAMILY/name.cu with @NAME@ and @ARGUMENTS@ replaced. The same list
-# as a header for the dispatcher, tessera_cuda_FAMILY_instances.hpp: TESSERA_CUDA_FAMILY_INSTANCES(apply), which is
-# apply(name, TEMPLATE ARGUMENTS) for each.
+# backends/cuda/FAMILY/instances.cmake is there, it sets `instances`, a list of "name|TEMPLATE ARGUMENTS" (it may look at
+# TESSERA_HEAD_DIMS, and ${folder} is where it is), and instance.cu.in beside it becomes FAMILY/name.cu with @NAME@ and
+# @ARGUMENTS@ replaced.
 function(tessera_cuda_instances family result)
   set(folder "${PROJECT_SOURCE_DIR}/backends/cuda/${family}")
   set(sources "")
   file(GLOB list CONFIGURE_DEPENDS "${folder}/instances.cmake")
   if(list)
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${list}" "${folder}/instance.cu.in")
-    string(TOUPPER "${family}" FAMILY)
     set(instances "")
-    set(TESSERA_CUDA_${FAMILY}_INSTANCES "")
     include("${list}")
-    set(each "")
-    foreach(instance IN LISTS instances TESSERA_CUDA_${FAMILY}_INSTANCES)
+    foreach(instance IN LISTS instances)
       if(NOT instance MATCHES "^([A-Za-z0-9_]+)[|](.+)$")
         message(FATAL_ERROR "${list}: '${instance}' must be name|TEMPLATE ARGUMENTS")
       endif()
@@ -112,11 +108,7 @@ function(tessera_cuda_instances family result)
       endif()
       configure_file("${folder}/instance.cu.in" "${source}" @ONLY)
       list(APPEND sources "${source}")
-      string(APPEND each " \\\n  apply(${NAME}, ${ARGUMENTS})")
     endforeach()
-    file(CONFIGURE OUTPUT "${TESSERA_GENERATED_DIR}/tessera_cuda_${family}_instances.hpp"
-         CONTENT "#pragma once\n/// Generated from backends/cuda/${family}/instances.cmake.\n\n\
-#define TESSERA_CUDA_${FAMILY}_INSTANCES(apply)${each}\n" @ONLY)
   endif()
   set(${result} "${sources}" PARENT_SCOPE)
 endfunction()
@@ -140,6 +132,7 @@ function(tessera_cuda_family family architectures)
   set(target tessera_cuda_${family})
   add_library(${target} OBJECT ${sources})
   target_link_libraries(${target} PRIVATE tessera_private)
+  target_compile_definitions(${target} PRIVATE "TESSERA_CUDA_TARGETS=\"${architectures}\"")
   # Kernels are optimised in every build type. What ptxas says of registers and spills stays in the build's log.
   # The host compiler does not know nvcc's #pragma unroll.
   target_compile_options(${target} PRIVATE -O3 --expt-relaxed-constexpr -Xptxas=-v,-warn-spills -Xcompiler=-Wall,-Wno-unknown-pragmas)

@@ -1,11 +1,10 @@
 #!/usr/bin/env python3
 """Compiles a CUDA source and keeps what ptxas says of its kernels.
 
-ptxas_gate.py [--no-spills] COMMAND...
+ptxas_gate.py COMMAND...
 
 What it says goes to OBJECT.ptxas, OBJECT being the command's -o. Fails, after a good compilation,
-if ptxas serialised matrix instructions (its notes C7510 to C7518), or, with --no-spills, if a
-kernel spills registers.
+if ptxas serialised matrix instructions (its notes C7510 to C7518).
 """
 
 import re
@@ -15,9 +14,6 @@ import sys
 
 def main() -> int:
     command = sys.argv[1:]
-    no_spills = command[0] == "--no-spills"
-    if no_spills:
-        command = command[1:]
     done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if done.returncode != 0 or "-o" not in command:
         sys.stdout.write(done.stdout)
@@ -29,8 +25,6 @@ def main() -> int:
     if rest:
         print("\n".join(rest))
     wrong = [line for line in said if re.search(r"C751[0-8]\b", line)]
-    if no_spills:
-        wrong += [line for line in said if re.search(r"[1-9]\d* bytes spill", line)]
     for line in wrong:
         print(f"error: {line.strip()}")
     return 1 if wrong else 0

@@ -6,6 +6,7 @@
 
 #include "backends/gpu_common/device_api.hpp"
 #include "backends/gpu_common/error.hpp"
+#include "core/src/backend.hpp"
 
 namespace tessera::gpu {
 namespace {
@@ -13,9 +14,7 @@ namespace {
 void* take(std::size_t bytes, const Stream& stream) {
   const DeviceApi& api = device_api();
   const std::string size = std::to_string(bytes) + " bytes";
-  bool capturing = false;
-  check(api.stream_capturing(stream.native(), &capturing), "asking whether the stream is captured");
-  if (capturing) {
+  if (backend::capturing(stream)) {
     throw Unsupported("the stream is being captured, where no memory can be taken: give " + size +
                       " (Plan::workspace_size) as Args::workspace");
   }

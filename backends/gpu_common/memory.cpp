@@ -55,6 +55,14 @@ void synchronize(const Stream& stream) {
              gpu::kMaybeEarlier);
 }
 
+bool capturing(const Stream& stream) {
+  const gpu::DeviceGuard guard(stream.device());
+  bool capturing = false;
+  gpu::check(gpu::device_api().stream_capturing(stream.native(), &capturing),
+             "asking whether the stream is captured");
+  return capturing;
+}
+
 bool host_reads_device_memory() noexcept { return false; }
 
 }  // namespace tessera::backend

@@ -60,6 +60,8 @@ void copy(void* destination, const void* source, std::size_t bytes, const Stream
 
 void synchronize(const Stream& stream) { kokkos::fence(stream); }
 
+bool capturing(const Stream&) { return false; }
+
 bool host_reads_device_memory() noexcept { return kokkos::host_readable(); }
 
 }  // namespace backend

@@ -44,6 +44,7 @@ void* allocate(std::size_t bytes, int device);  ///< aligned to 128; never null,
 void release(void* data, int device) noexcept;
 void copy(void* destination, const void* source, std::size_t bytes, const Stream& stream);
 void synchronize(const Stream& stream);
+bool capturing(const Stream& stream);      ///< into a graph: it cannot be waited for then
 bool host_reads_device_memory() noexcept;  ///< if so, the host core validates values in device
                                            ///< memory
 

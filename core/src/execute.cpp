@@ -41,7 +41,7 @@ void check_and_launch(const Plan::Impl& impl, const Args& args, const Stream& st
     backend::launch(impl.chosen, problem, detail::lower_forward(problem, args), args.workspace.data,
                     stream);
   }
-  if (detail::sync_launches()) synchronize_after(impl, stream);
+  if (detail::sync_launches() && !backend::capturing(stream)) synchronize_after(impl, stream);
 }
 
 }  // namespace

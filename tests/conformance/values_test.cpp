@@ -384,8 +384,10 @@ TEST(Values, ScoreOfMinusInfinityFromData) {
 
 TEST(Values, ScoresFarFromZero) {
   for (const DType dtype : kTypes) {
-    for (const double level : {-1e6, -6e4, -1e4, 1e4, 6e4, 1e6}) {
-      // All scores near `level`: a finite sentinel would hide them.
+    for (const double level : {-2e9, -1e8, -1e6, -6e4, -1e4, 1e4, 6e4, 1e6, 1e8, 2e9}) {
+      // All scores near `level`: a finite sentinel would hide them, and where half a unit of the
+      // largest is itself a factor of many, it must not be one.
+      const double query = std::fabs(level) > 1e7 ? 4e4 : 64;
       expect_passes({.label = "far",
                      .dtype = dtype,
                      .seq_q = 65,
@@ -395,8 +397,8 @@ TEST(Values, ScoresFarFromZero) {
                      .gradients = false},
                     [&](Operands& o) {
                       multiply_all(o.key, 0.2);
-                      set_column(o.query, 0, 0, 0, 64);
-                      set_column(o.key, 0, 0, 0, level / 64);
+                      set_column(o.query, 0, 0, 0, query);
+                      set_column(o.key, 0, 0, 0, level / query);
                     });
     }
     expect_passes({.label = "far_bias",

@@ -157,9 +157,23 @@ __device__ __forceinline__ void largest(const float (&score)[kCount], float (&ma
   }
 }
 
-// What is subtracted from a row's scores in base 2: 0 for a row that has seen nothing.
+// What is subtracted from a row's scores in base 2: 0 for a row that has seen nothing. Rounded
+// before it is subtracted, always: no compiler may fuse the two.
+__device__ __forceinline__ float in_base2(float max, float scale) { return __fmul_rn(max, scale); }
 __device__ __forceinline__ float origin_of(float max, float scale) {
-  return kernel::origin<FragmentLanes>(max * scale);
+  return kernel::origin<FragmentLanes>(in_base2(max, scale));
+}
+
+// Where a maximum in base 2 is larger than this, what rounding it leaves of its own score is more
+// than 1: scores are subtracted from it then before they are scaled.
+inline constexpr float kFusedLimit = 0x1p24f;
+
+// The factor of what was computed beside maximum `from`, beside maximum `to` from now on.
+__device__ __forceinline__ float factor_between(float from, float to, float scale) {
+  const float first = in_base2(from, scale), second = origin_of(to, scale);
+  const bool fused = fabsf(first) <= kFusedLimit && fabsf(second) <= kFusedLimit;
+  return FragmentLanes::exp2(fused ? first - second
+                                   : (from - kernel::origin<FragmentLanes>(to)) * scale);
 }
 
 // Moves the warp's rows to the maxima of these scores, if one of them has risen by more than kRise;
@@ -176,7 +190,7 @@ __device__ __forceinline__ bool advance(const float (&score)[kCount], Rows& rows
   TESSERA_UNROLL
   for (int r = 0; r < 2; ++r) {
     const float next = fmaxf(quad_max(max[r]), rows.max[r]);
-    factor[r] = FragmentLanes::exp2(rows.max[r] * scale - origin_of(next, scale));
+    factor[r] = factor_between(rows.max[r], next, scale);
     rows.max[r] = next;
     rows.sum[r] *= factor[r];
   }
@@ -186,7 +200,13 @@ __device__ __forceinline__ bool advance(const float (&score)[kCount], Rows& rows
 // Scores to weights, which are added to the sums.
 template <int kCount>
 __device__ __forceinline__ void weigh(float (&score)[kCount], Rows& rows, float scale) {
-  const float origin[2] = {origin_of(rows.max[0], scale), origin_of(rows.max[1], scale)};
+  float origin[2] = {origin_of(rows.max[0], scale), origin_of(rows.max[1], scale)};
+  if (__any_sync(kWarp, fabsf(origin[0]) > kFusedLimit || fabsf(origin[1]) > kFusedLimit)) {
+    TESSERA_UNROLL
+    for (int i = 0; i < kCount; ++i)
+      score[i] -= kernel::origin<FragmentLanes>(rows.max[half_of(i)]);
+    origin[0] = origin[1] = 0;
+  }
   float sum[4] = {0, 0, 0, 0};
   TESSERA_UNROLL
   for (int i = 0; i < kCount; ++i) {
@@ -249,7 +269,7 @@ __device__ __forceinline__ Finished finish(const Rows& rows, float scale, const 
   Finished f;
   TESSERA_UNROLL
   for (int r = 0; r < 2; ++r) {
-    kernel::SoftmaxState<float> state{rows.max[r] * scale, quad_sum(rows.sum[r])};
+    kernel::SoftmaxState<float> state{in_base2(rows.max[r], scale), quad_sum(rows.sum[r])};
     if (!live[r]) state = kernel::empty_state<FragmentLanes>();
     f.seen[r] = state.sum != 0.0f && dropout.threshold < 65536u;
     f.factor[r] = dropout.keep_scale();

@@ -72,8 +72,11 @@ class Consumer {
 
   // --- Buffers ---------------------------------------------------------------------------------
 
+  // Every warp for itself: nothing else holds the warps of a warpgroup together where it passes a
+  // block on, and one that lags would miss a phase of the barriers it waits for.
   __device__ __forceinline__ void leave(Barrier& empty) {
-    if (threadIdx.x % 128 == 0) empty.arrive();
+    __syncwarp();
+    if (lane() == 0) empty.arrive();
   }
   __device__ __forceinline__ void await_keys() { s_.k_full[k_.stage].wait(k_.phase); }
   __device__ __forceinline__ void await_values() { s_.v_full[v_.stage].wait(v_.phase); }

@@ -11,17 +11,18 @@ namespace tessera::cuda::hopper {
 
 template <class S>
 __device__ __forceinline__ void init_barriers(Shared<S>& s, bool cleaner) {
+  constexpr int kConsumerWarps = 4 * S::kWarpgroups;
   for (int i = 0; i < S::kQueryStages; ++i) {
     s.opened[i].init(1);
     s.q_landed[i].init(1);
     s.q_full[i].init(1);
-    s.q_empty[i].init(S::kWarpgroups + (cleaner ? 1 : 0));
+    s.q_empty[i].init(kConsumerWarps + (cleaner ? 1 : 0));
   }
   for (int i = 0; i < S::kStages; ++i) {
     s.k_full[i].init(1);
-    s.k_empty[i].init(S::kWarpgroups);
+    s.k_empty[i].init(kConsumerWarps);
     s.v_full[i].init(1);
-    s.v_empty[i].init(S::kWarpgroups);
+    s.v_empty[i].init(kConsumerWarps);
     s.v_landed[i].init(1);
   }
   fence_barrier_init();

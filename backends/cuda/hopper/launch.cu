@@ -139,11 +139,16 @@ std::string reject(const Problem& p, const Device& device, int choice) {
 
 // --- Workspace -------------------------------------------------------------------------------
 
+// May tasks differ in the keys that they see? As `uneven` below, of a problem.
+bool may_be_uneven(const Problem& p) {
+  return p.options.mask != Mask{} || p.key_begin || p.key_end || p.query_end;
+}
+
 // The counter of tasks, then (packed) the prefix sums of the segments' blocks.
 constexpr std::size_t kPrefixAt = 64;
 
 std::size_t workspace_bytes(const Problem& p) {
-  if (!p.packed) return kPrefixAt;
+  if (!p.packed) return may_be_uneven(p) ? kPrefixAt : 0;
   return kPrefixAt + (static_cast<std::size_t>(p.packed->segments) + 1) * sizeof(Index);
 }
 

@@ -22,7 +22,7 @@ struct Shape {
 };
 
 // Everything fits the 99 KB that a block of compute capability 8.6 and 8.9 may have.
-using Shape64 = Shape<64, 64, 4, 2, 128>;
+using Shape64 = Shape<64, 64, 4, 2, 96>;
 using Shape128 = Shape<128, 128, 4, 2, 64>;
 using Shape192x128 = Shape<192, 128, 4, 1, 64>;
 using Shape192 = Shape<192, 192, 4, 1, 64>;

@@ -92,9 +92,10 @@ std::string reject_decode(const Problem& p) {
     return "a row of query, key or value does not begin at a multiple of 16 bytes: "
            "decode.mma.rows takes it";
   const Cut c = cut(p);
-  constexpr Index kMost = Index{1} << 31;
-  if (c.tasks * std::max<Index>(c.parts, kDecodeRows) >= kMost ||
-      c.row_blocks * kDecodeRows >= kMost)
+  constexpr Index kMost = Index{1} << 31, kMostRows = Index{1} << 28;  // see kernel::tile_relative
+  if (static_cast<double>(c.tasks) * static_cast<double>(std::max<Index>(c.parts, kDecodeRows)) >=
+          static_cast<double>(kMost) ||
+      c.row_blocks >= kMostRows / kDecodeRows)
     return "rows are too many: decode.mma.rows takes them";
   return {};
 }

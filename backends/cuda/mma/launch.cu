@@ -8,6 +8,7 @@
 
 #include "backends/cuda/common/element.cuh"
 #include "backends/cuda/common/problem.hpp"
+#include "backends/cuda/common/targets.hpp"
 #include "backends/cuda/mma/config.hpp"
 #include "backends/cuda/mma/launch.hpp"
 #include "backends/cuda/mma/mma.hpp"
@@ -95,6 +96,8 @@ std::string reject(const Problem& p, const Device& device) {
     return "the device has compute capability " + std::to_string(device.capability / 10) + "." +
            std::to_string(device.capability % 10) + "; it needs 8.0";
   }
+  if (std::string reason = reject_target(TESSERA_CUDA_TARGETS, device.capability); !reason.empty())
+    return reason;
   if (!is_16_bit(p.query.dtype)) return "it computes fp16 and bf16 only";
   if (p.options.accumulate != Accumulate::fp32) return "it accumulates in fp32 only";
   return {};
@@ -108,7 +111,7 @@ void queue(const void* kernel, std::int64_t blocks, unsigned threads, std::size_
                                static_cast<int>(shared)),
           what);
   }
-  constexpr std::int64_t kMostBlocks = 0x7FFFFFFF;  // kernels take up what is beyond in turn
+  constexpr std::int64_t kMostBlocks = 0x7FFFFFFF;  // forward takes up what is beyond in turn
   void* arguments[] = {parameters};
   check(
       cudaLaunchKernel(kernel, dim3(static_cast<unsigned>(std::min(kMostBlocks, blocks))),

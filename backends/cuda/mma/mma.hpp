@@ -1,5 +1,5 @@
 #pragma once
-// What the two halves of this family share on the host: forward.cu and decode.cu.
+// What the two halves of this family share on the host: launch.cu and decode_launch.cu.
 
 #include <cstddef>
 #include <string>

@@ -6,6 +6,7 @@
 #include <array>
 #include <string>
 
+#include "backends/cuda/common/targets.hpp"
 #include "backends/cuda/host.hpp"
 #include "backends/cuda/simt/simt.hpp"
 #include "core/kernel/sequence.hpp"
@@ -48,6 +49,8 @@ std::string reject(const Problem& p, const Device& device) {
     return "the device's compute capability is " + std::to_string(device.capability / 10) + "." +
            std::to_string(device.capability % 10) + "; must be at least 8.0";
   }
+  if (std::string reason = reject_target(TESSERA_CUDA_TARGETS, device.capability); !reason.empty())
+    return reason;
   std::string reason = reject_dim("query", p.query.extent.dim);
   return reason.empty() ? reject_dim("value", p.value.extent.dim) : reason;
 }

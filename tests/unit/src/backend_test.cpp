@@ -341,6 +341,10 @@ TEST_F(Backend, IsWaitedForWhenAsked) {
   const Environment wait("TESSERA_SYNC_LAUNCHES", "1");
   call.run();
   EXPECT_EQ(fake.synchronized, 1);
+  fake.capturing = true;  // a stream that is captured cannot be waited for
+  call.run();
+  fake.capturing = false;
+  EXPECT_EQ(fake.synchronized, 1);
   fake.fails_to_synchronize = "bus error";
   const Thrown thrown = thrown_by([&] { call.run(); });
   fake.fails_to_synchronize.clear();

@@ -172,6 +172,8 @@ void synchronize(const Stream&) {
     throw DeviceError(fake_backend().fails_to_synchronize);
 }
 
+bool capturing(const Stream&) { return fake_backend().capturing; }
+
 bool host_reads_device_memory() noexcept { return fake_backend().host_reads_device_memory; }
 
 std::vector<Candidate> candidates(const Problem& problem) {

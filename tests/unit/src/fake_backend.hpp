@@ -14,6 +14,7 @@ namespace tessera::testing {
 struct FakeBackend {
   // What it is.
   bool host_reads_device_memory = true;
+  bool capturing = false;
   int devices = 2;
   std::size_t workspace = 0;           // that its kernels ask for
   std::size_t memory = 1u << 30;       // allocations beyond fail
