@@ -1,6 +1,7 @@
 // Numbers that break softmax: NaN and infinity where they may and may not show, and scores far from
 // 0.
 
+#include <cmath>
 #include <string>
 #include <vector>
 
