@@ -226,9 +226,11 @@ class CaseRun {
     }
   }
 
-  // Backward is given the reference's out and lse, rounded.
+  // Backward is given out and lse as our kernels are, or, of an adapter without that forward, the
+  // reference's lse, rounded.
   void run_adapter(const Kernel& kernel) {
     operands_.keep = Keep::both;
+    if (case_.operation == Operation::backward) give_adapters_lse();
     const Execution done = execute_on(kernel, operands_);
     if (done.status == Execution::Status::failed) return fail(done.text);
     if (done.status == Execution::Status::done) judge_results(kernel, answer_);
@@ -270,8 +272,32 @@ class CaseRun {
   // The lse of the kernel's own forward, whose scores are rounded as backward's are, and the
   // reference's out, which the answer is made of. Hidden rows stay so.
   void give_results(const Kernel& kernel) {
-    const OnlyKernel only(kernel.selector);
-    operands_.fill_results();
+    {
+      const OnlyKernel only(kernel.selector);
+      operands_.fill_results();
+    }
+    give_reference_out();
+  }
+
+  void give_adapters_lse() {
+    const std::vector<Kernel>& forward = kernels(Operation::forward);
+    if (forward.empty()) return;
+    const bench::Adapter& adapter = *forward.front().adapter;
+    bool computed = false;
+    try {
+      operands_.fill_results([&](const Args& args) {
+        computed = static_cast<bool>(adapter.supports(Operation::forward, args, operands_.options));
+        if (computed) adapter.call(Operation::forward, args, operands_.options);
+      });
+    } catch (const std::exception&) {  // what is wrong with its forward, forward's cases tell
+      computed = false;
+    }
+    if (computed) return give_reference_out();
+    operands_.set_results(answer_.ref);
+    operands_.upload();
+  }
+
+  void give_reference_out() {
     const Slot& out = operands_.out;
     std::size_t i = 0;
     out.each([&](auto b, auto h, auto s, auto d) {
