@@ -1,5 +1,5 @@
 # BACKEND=cuda: finds nvcc and enables the language. nvcc is CMAKE_CUDA_COMPILER or CUDACXX, else on the PATH, else in
-# the virtual environment that ci/setup makes.
+# the virtual environment that `ci/setup cuda` fills.
 #
 # CMAKE_CUDA_ARCHITECTURES says for which devices, in CMake's words: 80-real;90a-real;90-virtual. Kernels made of 9.0's own
 # instructions are compiled for 90a alone, if it is there (TESSERA_CUDA_HOPPER_ARCHITECTURES), all others for the rest
@@ -26,7 +26,7 @@ if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})
   if(NOT TESSERA_CUDA_NVCC)
     message(FATAL_ERROR "BACKEND=cuda needs CUDA 13's nvcc, and there is none. Do one of these:\n"
                         "  - install the CUDA toolkit, and have nvcc on the PATH or give -DCMAKE_CUDA_COMPILER=its path\n"
-                        "  - run ci/setup, which installs the compiler without the toolkit (ci/requirements-cuda.txt)")
+                        "  - run ci/setup cuda, which installs the compiler without the toolkit (ci/requirements-cuda.txt)")
   endif()
   set(CMAKE_CUDA_COMPILER "${TESSERA_CUDA_NVCC}")
 endif()
@@ -58,8 +58,9 @@ foreach(architecture IN LISTS CMAKE_CUDA_ARCHITECTURES)
                         "there are kernels for 90a-real, not for ${architecture}")
   endif()
 endforeach()
-if(NOT TESSERA_CUDA_PORTABLE_ARCHITECTURES) # for 90a alone: its cards run the other kernels too
-  set(TESSERA_CUDA_PORTABLE_ARCHITECTURES 90-real)
+# 90a's cards run the other kernels, too: by code for 90, or PTX from before.
+if(TESSERA_CUDA_HOPPER_ARCHITECTURES AND NOT TESSERA_CUDA_PORTABLE_ARCHITECTURES MATCHES "(^|;)(90|8[0-9](-virtual|;|$))")
+  list(APPEND TESSERA_CUDA_PORTABLE_ARCHITECTURES 90-real)
 endif()
 
 # --- How kernels are compiled ------------------------------------------------------------------------------------

@@ -176,9 +176,11 @@ __device__ __forceinline__ float factor_between(float from, float to, float scal
                                    : (from - kernel::origin<FragmentLanes>(to)) * scale);
 }
 
-// Moves the warp's rows to the maxima of these scores, if one of them has risen by more than kRise;
-// returns whether it did: then O must be scaled by `factor`. A score times `scale`, which is
-// positive, is in base 2. NaN never counts as risen: it shows in the weights.
+// kernel::advance_lazily of a warp, which decides by vote before maxima are exchanged, and of
+// scores not scaled yet. Moves the warp's rows to the maxima of these scores, if one of them has
+// risen by more than kRise; returns whether it did: then O must be scaled by `factor`. A score
+// times `scale`, which is positive, is in base 2. NaN never counts as risen: it shows in the
+// weights.
 template <class Element, int kCount>
 __device__ __forceinline__ bool advance(const float (&score)[kCount], Rows& rows, float scale,
                                         float (&factor)[2]) {

@@ -8,13 +8,13 @@
 
 #include "backends/cuda/common/element.cuh"
 #include "backends/cuda/common/problem.hpp"
+#include "backends/cuda/common/reject.hpp"
 #include "backends/cuda/hopper/config.hpp"
 #include "backends/cuda/hopper/launch.hpp"
 #include "backends/cuda/hopper/prepare.cuh"
 #include "backends/cuda/hopper/tensor_map.hpp"
 #include "backends/cuda/host.hpp"
 #include "core/kernel/lanes.hpp"
-#include "tessera_head_dims.hpp"
 
 namespace tessera::cuda::hopper {
 namespace {
@@ -47,10 +47,6 @@ constexpr Variant make_variant() {
           S::kWarpgroups,
           S::kThreads};
 }
-
-#define TESSERA_IS_BUILT(bucket) || dim == bucket
-constexpr bool is_built(Index dim) { return false TESSERA_FOR_EACH_HEAD_DIM(TESSERA_IS_BUILT); }
-#undef TESSERA_IS_BUILT
 
 constexpr Index kAnyLength = kernel::kUnbounded;
 
@@ -103,31 +99,17 @@ double most_tasks(const Problem& p, int rows) {
   return blocks * static_cast<double>(p.query.extent.head);
 }
 
-std::string reject_dims(const Problem& p, int choice) {
-  const Index dim = p.query.extent.dim, dim_v = p.value.extent.dim;
-  if (dim % 8 != 0 || dim_v % 8 != 0) {
-    return std::string(dim % 8 != 0 ? "query" : "value") + ".extent.dim is " +
-           std::to_string(dim % 8 != 0 ? dim : dim_v) + "; must be a multiple of 8: pad to " +
-           std::to_string(((dim % 8 != 0 ? dim : dim_v) + 7) / 8 * 8);
-  }
-  if (choice >= 0) return {};
-  return "query.extent.dim is " + std::to_string(dim) + " and value.extent.dim " +
-         std::to_string(dim_v) +
-         "; it computes up to 256, in this build's head dimensions (" TESSERA_BUILD_HEAD_DIMS
-         "): forward.mma takes what they hold";
-}
-
 std::string reject(const Problem& p, const Device& device, int choice) {
-  if (device.capability != 90) {
-    return device.capability == 0
-               ? "there is no CUDA device"
-               : "the device has compute capability " + std::to_string(device.capability / 10) +
-                     "." + std::to_string(device.capability % 10) + "; it needs 9.0";
-  }
+  if (device.capability != 90)
+    return "the device has compute capability " + version_text(device.capability) +
+           "; it needs 9.0";
   if (!is_16_bit(p.query.dtype)) return "it computes fp16 and bf16 only";
   if (p.options.accumulate != Accumulate::fp32) return "it accumulates in fp32 only";
   if (p.paged) return "it reads no pages";
-  std::string reason = reject_dims(p, choice);
+  std::string reason = reject_dims(p);
+  if (reason.empty() && choice < 0)
+    reason = both_dims(p) + "it computes up to 256, in this build's head dimensions (" +
+             TESSERA_BUILD_HEAD_DIMS + "): forward.mma takes what they hold";
   if (reason.empty()) reason = reject_operand("query", p.query);
   if (reason.empty()) reason = reject_operand("key", p.key);
   if (reason.empty()) reason = reject_operand("value", p.value);

@@ -7,10 +7,10 @@
 
 #include "backends/cuda/common/element.cuh"
 #include "backends/cuda/common/problem.hpp"
+#include "backends/cuda/common/reject.hpp"
 #include "backends/cuda/mma/decode.hpp"
 #include "backends/cuda/mma/mma.hpp"
 #include "core/kernel/work_order.hpp"
-#include "tessera_head_dims.hpp"
 
 namespace tessera::cuda::mma {
 namespace {
@@ -24,10 +24,6 @@ struct Choice {
   std::size_t shared = 0;
   Index keys = 0;
 };
-
-#define TESSERA_IS_BUILT(bucket) || dim == bucket
-constexpr bool is_built(Index dim) { return false TESSERA_FOR_EACH_HEAD_DIM(TESSERA_IS_BUILT); }
-#undef TESSERA_IS_BUILT
 
 template <int kDim>
 constexpr Choice make_choice() {
@@ -83,11 +79,8 @@ std::size_t bytes_of_states(const Cut& c) {
 std::string reject_decode(const Problem& p) {
   if (general(p))
     return "it computes the plain flavour only: decode.mma.rows does what touches scores";
-  if (p.query.extent.dim % 8 != 0 || p.value.extent.dim % 8 != 0 ||
-      find(std::max(p.query.extent.dim, p.value.extent.dim)) < 0)
-    return "query.extent.dim is " + std::to_string(p.query.extent.dim) + " and value.extent.dim " +
-           std::to_string(p.value.extent.dim) +
-           "; it takes multiples of 8 up to 256: decode.mma.rows takes 512";
+  if (find(std::max(p.query.extent.dim, p.value.extent.dim)) < 0)
+    return both_dims(p) + "it takes up to 256: decode.mma.rows takes 512";
   if (!rows_aligned(p.query) || !rows_aligned(p.key) || !rows_aligned(p.value))
     return "a row of query, key or value does not begin at a multiple of 16 bytes: "
            "decode.mma.rows takes it";

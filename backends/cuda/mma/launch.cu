@@ -8,11 +8,10 @@
 
 #include "backends/cuda/common/element.cuh"
 #include "backends/cuda/common/problem.hpp"
-#include "backends/cuda/common/targets.hpp"
+#include "backends/cuda/common/reject.hpp"
 #include "backends/cuda/mma/config.hpp"
 #include "backends/cuda/mma/launch.hpp"
 #include "backends/cuda/mma/mma.hpp"
-#include "tessera_head_dims.hpp"
 
 namespace tessera::cuda::mma {
 namespace {
@@ -45,10 +44,6 @@ constexpr Kernel make_kernel() {
           S::kSharedBytes};
 }
 
-#define TESSERA_IS_BUILT(bucket) || dim == bucket
-constexpr bool is_built(Index dim) { return false TESSERA_FOR_EACH_HEAD_DIM(TESSERA_IS_BUILT); }
-#undef TESSERA_IS_BUILT
-
 template <class Plain, class General = Plain>
 constexpr Choice make_choice(Index dim_v = Plain::kDimV) {
   if constexpr (is_built(Plain::kDim)) {
@@ -70,34 +65,12 @@ int find(Index dim, Index dim_v) {
   return -1;
 }
 
-std::string reject_dim(const char* name, Index dim) {
-  if (dim % 8 == 0) return {};
-  return std::string(name) + ".extent.dim is " + std::to_string(dim) +
-         "; must be a multiple of 8: pad to " + std::to_string((dim + 7) / 8 * 8);
-}
-
-std::string reject_dims(const Problem& p, int choice) {
-  std::string reason = reject_dim("query", p.query.extent.dim);
-  if (reason.empty()) reason = reject_dim("value", p.value.extent.dim);
-  if (reason.empty() && choice < 0) {
-    reason = "query.extent.dim is " + std::to_string(p.query.extent.dim) +
-             " and value.extent.dim " + std::to_string(p.value.extent.dim) +
-             "; the largest of this build's head dimensions (" TESSERA_BUILD_HEAD_DIMS ") is " +
-             std::to_string(TESSERA_BUILD_HEAD_DIM_MAX);
-  }
-  return reason;
-}
-
 }  // namespace
 
 std::string reject(const Problem& p, const Device& device) {
-  if (device.capability == 0) return "there is no CUDA device";
-  if (device.capability < 80) {
-    return "the device has compute capability " + std::to_string(device.capability / 10) + "." +
-           std::to_string(device.capability % 10) + "; it needs 8.0";
-  }
-  if (std::string reason = reject_target(TESSERA_CUDA_TARGETS, device.capability); !reason.empty())
-    return reason;
+  std::string reason = reject_device(device, TESSERA_CUDA_TARGETS);
+  if (reason.empty()) reason = reject_dims(p);
+  if (!reason.empty()) return reason;
   if (!is_16_bit(p.query.dtype)) return "it computes fp16 and bf16 only";
   if (p.options.accumulate != Accumulate::fp32) return "it accumulates in fp32 only";
   return {};
@@ -127,7 +100,9 @@ void append(const Problem& problem, const Device& device, std::vector<backend::C
   candidate.kernel = problem.operation == Operation::decode ? kDecode : kForward;
   candidate.id = choice;
   candidate.rejected = reject(problem, device);
-  if (candidate.rejected.empty()) candidate.rejected = reject_dims(problem, choice);
+  if (candidate.rejected.empty() && choice < 0)
+    candidate.rejected = both_dims(problem) + "it has no kernel for them in a build for " +
+                         TESSERA_BUILD_HEAD_DIMS + ": forward.simt and decode.simt take them";
   if (candidate.rejected.empty()) {
     const Choice& c = kChoices[static_cast<std::size_t>(choice)];
     const Kernel& kernel = general(problem) ? c.general : c.plain;

@@ -6,53 +6,21 @@
 #include <array>
 #include <string>
 
-#include "backends/cuda/common/targets.hpp"
+#include "backends/cuda/common/reject.hpp"
 #include "backends/cuda/host.hpp"
 #include "backends/cuda/simt/simt.hpp"
 #include "core/kernel/sequence.hpp"
 #include "core/kernel/split.hpp"
-#include "tessera_head_dims.hpp"
 
 namespace tessera::cuda::simt {
 namespace {
 
-#define TESSERA_LIST_ITEM(dim) dim,
-constexpr std::array kHeadDims{TESSERA_FOR_EACH_HEAD_DIM(TESSERA_LIST_ITEM)};
-#undef TESSERA_LIST_ITEM
-
-constexpr int kLeastCapability = 80;
 // Query rows of a head up to which a block's lines are a group's.
 constexpr Index kFewRows = 16;
 
-// The smallest bucket that holds `dim`; 0 if none does.
-std::int64_t bucket(std::int64_t dim) {
-  const auto found = std::ranges::find_if(kHeadDims, [dim](std::int64_t b) { return b >= dim; });
-  return found == kHeadDims.end() ? 0 : *found;
-}
-
-std::string reject_dim(const char* name, std::int64_t dim) {
-  if (dim % 8 != 0) {
-    return std::string(name) + ".extent.dim is " + std::to_string(dim) +
-           "; must be a multiple of 8: pad to " + std::to_string((dim + 7) / 8 * 8);
-  }
-  if (bucket(dim) == 0) {
-    return std::string(name) + ".extent.dim is " + std::to_string(dim) +
-           "; the largest of this build's head dimensions (" + TESSERA_BUILD_HEAD_DIMS + ") is " +
-           std::to_string(kHeadDims.back());
-  }
-  return {};
-}
-
 std::string reject(const Problem& p, const Device& device) {
-  if (device.capability == 0) return "there is no CUDA device";
-  if (device.capability < kLeastCapability) {
-    return "the device's compute capability is " + std::to_string(device.capability / 10) + "." +
-           std::to_string(device.capability % 10) + "; must be at least 8.0";
-  }
-  if (std::string reason = reject_target(TESSERA_CUDA_TARGETS, device.capability); !reason.empty())
-    return reason;
-  std::string reason = reject_dim("query", p.query.extent.dim);
-  return reason.empty() ? reject_dim("value", p.value.extent.dim) : reason;
+  std::string reason = reject_device(device, TESSERA_CUDA_TARGETS);
+  return reason.empty() ? reject_dims(p) : reason;
 }
 
 // --- How a problem is cut --------------------------------------------------------------------
