@@ -133,7 +133,8 @@ function(tessera_cuda_family family architectures)
   set(target tessera_cuda_${family})
   add_library(${target} OBJECT ${sources})
   target_link_libraries(${target} PRIVATE tessera_private)
-  target_compile_definitions(${target} PRIVATE "TESSERA_CUDA_TARGETS=\"${architectures}\"")
+  list(JOIN architectures "," targets) # a semicolon would part the definition
+  target_compile_definitions(${target} PRIVATE "TESSERA_CUDA_TARGETS=\"${targets}\"")
   # Kernels are optimised in every build type. What ptxas says of registers and spills stays in the build's log.
   # The host compiler does not know nvcc's #pragma unroll.
   target_compile_options(${target} PRIVATE -O3 --expt-relaxed-constexpr -Xptxas=-v,-warn-spills -Xcompiler=-Wall,-Wno-unknown-pragmas)

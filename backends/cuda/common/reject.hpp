@@ -19,12 +19,12 @@ namespace tessera::cuda {
 // --- Devices ---------------------------------------------------------------------------------
 
 // Can a device of that compute capability (90: 9.0) run what is compiled for `targets`, in CMake's
-// words "80-real;90-virtual"? Machine code (-real) runs on the same
+// words "80-real,90-virtual"? Machine code (-real) runs on the same
 // major version from its minor on, PTX (-virtual) on everything from its version on; a bare number
 // is both.
 constexpr bool runs_on(std::string_view targets, int capability) {
   while (!targets.empty()) {
-    const std::size_t end = targets.find(';');
+    const std::size_t end = targets.find(',');
     const std::string_view target = targets.substr(0, end);
     targets = end == std::string_view::npos ? std::string_view{} : targets.substr(end + 1);
     int number = 0;
@@ -38,7 +38,7 @@ constexpr bool runs_on(std::string_view targets, int capability) {
   }
   return false;
 }
-static_assert(runs_on("80-real;90-virtual", 86) && runs_on("80-real;90-virtual", 120));
+static_assert(runs_on("80-real,90-virtual", 86) && runs_on("80-real,90-virtual", 120));
 static_assert(!runs_on("90-real", 80) && !runs_on("90-real", 100) && !runs_on("80-real", 90));
 static_assert(runs_on("80", 120) && !runs_on("89-real", 86) && !runs_on("", 90));
 
