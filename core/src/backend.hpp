@@ -30,6 +30,7 @@ struct Candidate {
   std::size_t workspace = 0;    ///< bytes, all threads together
   std::string why{};            ///< for people: why this configuration
   int id = 0;                   ///< the backend's own
+  int forward_id = 0;           ///< likewise: backward, of what recomputes `out`
 };
 
 // Build and devices.

@@ -1,6 +1,9 @@
 #include "core/src/environment.hpp"
 
 #include <cstdlib>
+#include <string>
+
+#include "core/src/text.hpp"
 
 namespace tessera::detail {
 namespace {
@@ -16,6 +19,10 @@ bool is_on(const char* name) noexcept {
 }
 
 }  // namespace
+
+bool is_called(std::string_view kernel, std::string_view wanted) {
+  return concat(".", kernel, ".").find(concat(".", wanted, ".")) != std::string::npos;
+}
 
 std::string_view forced_kernel() noexcept { return read("TESSERA_KERNEL"); }
 bool check_values() noexcept { return is_on("TESSERA_CHECK_VALUES"); }

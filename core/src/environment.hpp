@@ -6,9 +6,11 @@
 
 namespace tessera::detail {
 
-// TESSERA_KERNEL: only kernels with this name, or with this among their name's parts ("generic").
-// Empty: any.
+// TESSERA_KERNEL: only kernels that are called so ("generic"). Empty: any.
 std::string_view forced_kernel() noexcept;
+
+// Is `wanted` the kernel's whole name, or parts of it that follow one another, between dots?
+bool is_called(std::string_view kernel, std::string_view wanted);
 
 // TESSERA_CHECK_VALUES: execute looks at indices in device memory, which costs a synchronisation on
 // a GPU.

@@ -19,11 +19,6 @@ namespace {
 using backend::Candidate;
 using detail::concat;
 
-// Is `wanted` the whole name, or parts of it that follow one another, between dots?
-bool is_called(std::string_view name, std::string_view wanted) {
-  return concat(".", name, ".").find(concat(".", wanted, ".")) != std::string::npos;
-}
-
 [[noreturn]] void decline_unknown_kernel(std::string_view wanted, Operation operation,
                                          const std::vector<Candidate>& candidates) {
   constexpr std::array<std::string_view, 3> kNames{"forward", "backward", "decode"};
@@ -59,7 +54,7 @@ Plan make_plan(const Problem& problem) {
   impl->forced = detail::forced_kernel();
   if (!impl->forced.empty()) {
     const auto other = [&](const Candidate& candidate) {
-      return !is_called(candidate.kernel, impl->forced);
+      return !detail::is_called(candidate.kernel, impl->forced);
     };
     if (std::all_of(candidates.begin(), candidates.end(), other))
       decline_unknown_kernel(impl->forced, problem.operation, candidates);

@@ -205,6 +205,37 @@ TEST(Plans, OutHasTheSameBitsWithAndWithoutLse) {
   }
 }
 
+// Whatever kernels are chosen: forward and backward may come from different instruction sets.
+TEST(Plans, GradientsHaveTheSameBitsWhateverWasKept) {
+  for (const DType dtype : kTypes) {
+    Operands operands({.dtype = dtype,
+                       .head_q = 4,
+                       .head_k = 2,
+                       .seq_q = 70,
+                       .seq_k = 150,
+                       .dim = 48,
+                       .dim_v = 32,
+                       .mask = Mask::causal(Alignment::BottomRight),
+                       .operation = Operation::backward});
+    const auto problem = [&] {
+      return describe(operands.args(Side::device), operands.options, Operation::backward);
+    };
+    if (const Support support = supports(problem()); !support) GTEST_SKIP() << support.reason;
+    operands.fill_results();
+    operands.upload();
+    std::vector<std::uint8_t> kept;
+    for (const Keep keep : {Keep::both, Keep::lse, Keep::nothing}) {
+      operands.keep = keep;
+      operands.poison_outputs();
+      execute(plan(problem()), operands.args(Side::device));
+      Stream().synchronize();
+      operands.download_outputs();
+      if (keep == Keep::both) kept = operands.result_bits();
+      EXPECT_EQ(operands.result_bits(), kept) << to_string(dtype);
+    }
+  }
+}
+
 TEST(Plans, OneCallIsPlanAndExecute) {
   for (const Operation operation : kOperations) {
     if (!computes(operation)) {

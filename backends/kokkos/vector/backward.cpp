@@ -18,6 +18,7 @@
 #include "core/kernel/modifiers.hpp"
 #include "core/kernel/softmax.hpp"
 #include "core/kernel/work_order.hpp"
+#include "core/src/environment.hpp"
 
 namespace tessera::kokkos::vector {
 namespace {
@@ -112,7 +113,20 @@ Problem forward_problem(const Problem& p) {
   return f;
 }
 
-Parts parts_of(const Problem& p, const Cut& c, int id) {
+// What forward itself would choose, so that what is recomputed has the bits of what was not kept.
+// Where backward's kernel was chosen by a name that no forward kernel has: the instruction set of
+// backward.
+int forward_id(const Problem& p, int backward_id) {
+  const std::string_view forced = detail::forced_kernel();
+  for (int id = 0; id < static_cast<int>(choices().size()); ++id) {
+    const backend::Candidate candidate = forward_candidate(forward_problem(p), id);
+    if (!candidate.rejected.empty()) continue;
+    if (forced.empty() || detail::is_called(candidate.kernel, forced)) return id;
+  }
+  return backward_id;
+}
+
+Parts parts_of(const Problem& p, const Cut& c, int forward_id) {
   const double rows = static_cast<double>(p.query.extent.batch) *
                       static_cast<double>(p.query.extent.head) *
                       static_cast<double>(p.query.extent.seq);
@@ -122,8 +136,8 @@ Parts parts_of(const Problem& p, const Cut& c, int id) {
   if (!p.out) {
     parts.out = layout.take(rows * static_cast<double>(dim_v * size_of(p.query.dtype)));
     if (!p.lse) parts.lse_given = layout.take(rows * sizeof(float));
-    parts.forward =
-        layout.take(static_cast<double>(forward_candidate(forward_problem(p), id).workspace));
+    parts.forward = layout.take(
+        static_cast<double>(forward_candidate(forward_problem(p), forward_id).workspace));
   }
   parts.lse = layout.take(rows * sizeof(float));
   parts.delta = layout.take(rows * sizeof(float));
@@ -140,14 +154,16 @@ Parts parts_of(const Problem& p, const Cut& c, int id) {
   return parts;
 }
 
-std::string why(const Problem& p, const Cut& c) {
+std::string why(const Problem& p, const Cut& c, int forward_id) {
   return "chunks of " + std::to_string(c.blocking.panels) + " x " +
          std::to_string(c.blocking.panel) + " rows, one a SIMD lane, against blocks of " +
          std::to_string(c.blocking.keys) + " packed keys; " + std::to_string(c.parts) +
          (c.parts == 1 ? " part" : " parts") + " a key head" +
          (p.options.deterministic ? ", whatever the number of threads" : "") + "; " +
          (general(p) ? "general" : "plain") + " flavour" +
-         (p.out ? "" : "; recomputes what forward gave");
+         (p.out ? ""
+                : "; recomputes by " +
+                      std::string(choices()[static_cast<std::size_t>(forward_id)].forward_kernel));
 }
 
 // One call.
@@ -158,11 +174,11 @@ class Backward {
       : problem_(problem),
         b_(arguments),
         stream_(stream),
-        id_(candidate.id),
+        forward_id_(candidate.forward_id),
         unit_(*choices()[static_cast<std::size_t>(candidate.id)].backward),
         element_(static_cast<int>(element(problem.query.dtype))),
         cut_(cut(problem, choices()[static_cast<std::size_t>(candidate.id)].unit->panel)),
-        parts_(parts_of(problem, cut_, candidate.id)) {
+        parts_(parts_of(problem, cut_, candidate.forward_id)) {
     const kernel::ForwardArguments& a = b_.forward;
     serial_ = tiny(5.0 * static_cast<double>(a.batch) * static_cast<double>(a.head_q) *
                    static_cast<double>(a.seq_q) * static_cast<double>(a.seq_k) *
@@ -204,7 +220,8 @@ class Backward {
     a.lse = {};
     if (wants_lse) a.lse = {at<float>(parts_.lse_given), a.head_q * a.total_q, a.total_q, 1};
     const Problem problem = forward_problem(problem_);
-    launch_forward(forward_candidate(problem, id_), problem, a, at<void>(parts_.forward), stream_);
+    launch_forward(forward_candidate(problem, forward_id_), problem, a, at<void>(parts_.forward),
+                   stream_);
     if (!wants_lse) a.lse = given;
   }
 
@@ -296,7 +313,7 @@ class Backward {
   const Problem& problem_;
   kernel::BackwardArguments b_;  // ours: recomputed out and lse are entered
   const Stream& stream_;
-  const int id_;
+  const int forward_id_;
   const BackwardUnit& unit_;
   const int element_;
   const Cut cut_;
@@ -320,8 +337,9 @@ void append_backward(const Problem& problem, std::vector<backend::Candidate>& ca
       candidate.tile_k = c.blocking.keys;
       candidate.head_dim = problem.query.extent.dim;
       candidate.head_dim_v = problem.value.extent.dim;
-      candidate.workspace = parts_of(problem, c, candidate.id).size;
-      candidate.why = why(problem, c);
+      candidate.forward_id = forward_id(problem, candidate.id);
+      candidate.workspace = parts_of(problem, c, candidate.forward_id).size;
+      candidate.why = why(problem, c, candidate.forward_id);
     }
     candidates.push_back(std::move(candidate));
   }
