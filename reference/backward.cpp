@@ -38,6 +38,7 @@ struct Job {
   const ConstTensor& dout;
   const ConstTensor& dlse;
   const std::vector<double>& out;  // the rounded output; empty: D is that of the unrounded one
+  const ConstTensor& lse;          // weights are exp(score − lse); null: those of the scores alone
   Backward& result;
   Sum<Real>& dbias;  // of the bias's shape
   Sum<Real>& dsink;  // [sequence, head_q]
@@ -154,6 +155,12 @@ void PairBackward<Real>::load_rows(std::int64_t head, RowRange range) {
   }
 }
 
+// What weights normalised by `own` are multiplied with to be exp(score − given).
+template <class Real>
+Real moved(Real own, Real given) {
+  return std::isfinite(own) && std::isfinite(given) ? std::exp(own - given) : Real{1};
+}
+
 // Turns a row of weights into P, a row of dO·Vᵀ into dS; adds the row to dsink.
 template <class Real>
 void PairBackward<Real>::score_gradient(std::int64_t head, std::int64_t row) {
@@ -166,13 +173,18 @@ void PairBackward<Real>::score_gradient(std::int64_t head, std::int64_t row) {
   const auto keep_scale = static_cast<Real>(call_.dropout.keep_scale());
   const std::int64_t at = s_.first_row + scores_.range.first + row;
 
-  Real d = 0;
+  Real d = 0, factor = 1;
+  if (job_.lse.data != nullptr) {
+    const ConstTensor& t = job_.lse;
+    const double given = load(t.dtype, t.data, index_of(t.stride, s_.batch, head, at, 0));
+    factor = moved(statistics.lse, static_cast<Real>(given));
+  }
   for (std::int64_t j = 0; j < width; ++j) {
     if (statistics.empty || seen[j] == 0) {
       gradient[j] = 0;
       continue;
     }
-    weight[j] = weight[j] * statistics.numerator / statistics.denominator;
+    weight[j] = factor * weight[j] * statistics.numerator / statistics.denominator;
     if (keep != nullptr) gradient[j] *= keep[j] * keep_scale;
     if (job_.out.empty()) d += weight[j] * gradient[j];
   }
@@ -191,8 +203,9 @@ void PairBackward<Real>::score_gradient(std::int64_t head, std::int64_t row) {
   }
   if (!job_.dsink.value.empty() && statistics.sink != 0) {
     const auto i = static_cast<std::size_t>(s_.index * call_.head_q + head);
-    job_.dsink.value[i] += statistics.sink * (dlse - d);
-    if (!kLow<Real>) job_.dsink.absolute[i] += statistics.sink * (std::abs(d) + std::abs(dlse));
+    const Real weight_of_sink = factor * statistics.sink;
+    job_.dsink.value[i] += weight_of_sink * (dlse - d);
+    if (!kLow<Real>) job_.dsink.absolute[i] += weight_of_sink * (std::abs(d) + std::abs(dlse));
   }
   if (statistics.empty) return;
   for (std::int64_t j = 0; j < width; ++j) {
@@ -333,7 +346,7 @@ void store_sink(const Call& call, const Sum<Real>& dsink, Backward& result) {
 
 template <class Real>
 Backward compute(const Args& args, const Options& options, const ConstTensor& dout,
-                 const ConstTensor& dlse, const ConstTensor& given) {
+                 const ConstTensor& dlse, const ConstTensor& given, const ConstTensor& lse) {
   const Call call(args, options);
   const std::vector<double> out = given.data != nullptr ? to_doubles(given)
                                   : kLow<Real>          ? forward_low(args, options).out
@@ -357,7 +370,7 @@ Backward compute(const Args& args, const Options& options, const ConstTensor& do
     work += static_cast<double>(s.rows) * static_cast<double>(s.keys) *
             static_cast<double>(call.head_q) * static_cast<double>(3 * call.dim + 2 * call.dim_v);
   }
-  const Job<Real> job{call, dout, dlse, out, result, dbias, dsink};
+  const Job<Real> job{call, dout, dlse, out, lse, result, dbias, dsink};
   const std::int64_t pairs = static_cast<std::int64_t>(sequences.size()) * call.head_k;
   parallel(pairs, shares_dbias(call) ? 0 : work, [&](std::int64_t pair) {
     PairBackward<Real>(job, sequences[static_cast<std::size_t>(pair / call.head_k)],
@@ -372,13 +385,13 @@ Backward compute(const Args& args, const Options& options, const ConstTensor& do
 }  // namespace
 
 Backward backward(const Args& args, const Options& options, const ConstTensor& dout,
-                  const ConstTensor& dlse, const ConstTensor& out) {
-  return compute<double>(args, options, dout, dlse, out);
+                  const ConstTensor& dlse, const ConstTensor& out, const ConstTensor& lse) {
+  return compute<double>(args, options, dout, dlse, out, lse);
 }
 
 Backward backward_low(const Args& args, const Options& options, const ConstTensor& dout,
-                      const ConstTensor& dlse, const ConstTensor& out) {
-  return compute<float>(args, options, dout, dlse, out);
+                      const ConstTensor& dlse, const ConstTensor& out, const ConstTensor& lse) {
+  return compute<float>(args, options, dout, dlse, out, lse);
 }
 
 }  // namespace tessera::reference

@@ -49,16 +49,20 @@ struct Backward {
 };
 
 /// float64, every option. `dout` is like out; `dlse` is optional (data null), like lse. `out`, if
-/// given, is what D = rowsum(dO∘out) takes, as backward takes what forward rounded: gradients as a
-/// function of all that backward is given. Without it D is that of the unrounded output.
+/// given, is what D = rowsum(dO∘out) takes, and `lse`, if given, what weights are made of: P =
+/// exp(score − lse), a sink's exp(sink − lse). Backward takes what forward rounded: with both these
+/// are gradients as a function of all that it is given. Without them D and P are those of unrounded
+/// results.
 Backward backward(const Args& args, const Options& options, const ConstTensor& dout,
-                  const ConstTensor& dlse = {}, const ConstTensor& out = {});
+                  const ConstTensor& dlse = {}, const ConstTensor& out = {},
+                  const ConstTensor& lse = {});
 
 /// "low" for gradients: float32, P = softmax and dS = P∘(dP − D + dlse) each rounded once to the
 /// input type before they are multiplied, D = rowsum(dO∘O) of the rounded O, or of `out`, results
 /// rounded to the input type (dbias: to the bias's, dsink: not). The magnitudes stay empty.
 Backward backward_low(const Args& args, const Options& options, const ConstTensor& dout,
-                      const ConstTensor& dlse = {}, const ConstTensor& out = {});
+                      const ConstTensor& dlse = {}, const ConstTensor& out = {},
+                      const ConstTensor& lse = {});
 
 /// Outcome of the tolerance rule.
 struct Verdict {

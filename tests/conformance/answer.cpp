@@ -319,7 +319,7 @@ Answer compute_answer(const Operands& operands) {
   answer.ref = reference::forward(args, options);
   if (operands.operation == Operation::backward) {
     operands.set_results(answer.ref);
-    answer = answer_to_results(operands, std::move(answer));
+    answer = answer_to_out(operands, std::move(answer));
   } else {
     answer.low = reference::forward_low(args, options);
   }
@@ -330,12 +330,25 @@ Answer compute_answer(const Operands& operands) {
   return answer;
 }
 
-Answer answer_to_results(const Operands& operands, Answer known) {
+namespace {
+
+Answer answer_to(const Operands& operands, const ConstTensor& lse, Answer known) {
   const Args args = operands.args(Side::host);
+  const Options& options = operands.options;
   const ConstTensor out = operands.out.input(Side::host);
-  known.gradients = reference::backward(args, operands.options, args.dout, args.dlse, out);
-  known.low_gradients = reference::backward_low(args, operands.options, args.dout, args.dlse, out);
+  known.gradients = reference::backward(args, options, args.dout, args.dlse, out, lse);
+  known.low_gradients = reference::backward_low(args, options, args.dout, args.dlse, out, lse);
   return known;
+}
+
+}  // namespace
+
+Answer answer_to_out(const Operands& operands, Answer known) {
+  return answer_to(operands, {}, std::move(known));
+}
+
+Answer answer_to_results(const Operands& operands, Answer known) {
+  return answer_to(operands, operands.lse.input(Side::host), std::move(known));
 }
 
 reference::Verdict judge(const Operands& operands, const Answer& answer) {

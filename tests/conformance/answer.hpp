@@ -63,6 +63,10 @@ Answer answer(const Operands& operands);
 
 /// Backward's with δ of the out that the operands hold now, whoever computed and rounded it;
 /// `known` is what answer() gave.
+Answer answer_to_out(const Operands& operands, Answer known);
+
+/// Likewise with weights of the lse that they hold now, too: gradients as a function of all that
+/// backward is given.
 Answer answer_to_results(const Operands& operands, Answer known);
 
 /// Computes it without looking anywhere; sets out and lse, too.

@@ -214,6 +214,30 @@ TEST_P(BackwardReference, WithoutDlseIsWithZeroDlse) {
   EXPECT_EQ(without.dv, zero.dv);
 }
 
+// With out given, too, every term has one weight as a factor.
+TEST_P(BackwardReference, WeightsAreThoseOfTheLseGiven) {
+  Sample sample(GetParam());
+  const reference::Forward forward = reference::forward(sample.args, sample.options);
+  reference::from_doubles(forward.out, sample.out);
+  std::vector<double> raised = forward.lse;
+  for (double& lse : raised) lse += 0.5;
+  reference::from_doubles(raised, sample.lse);
+  const Backward own =
+      reference::backward(sample.args, sample.options, sample.dout, sample.dlse, sample.out);
+  const Backward given = reference::backward(sample.args, sample.options, sample.dout, sample.dlse,
+                                             sample.out, sample.lse);
+  const auto expect_smaller = [](const std::vector<double>& a, const std::vector<double>& b) {
+    ASSERT_EQ(a.size(), b.size());
+    for (std::size_t i = 0; i < a.size(); ++i)
+      EXPECT_NEAR(a[i] * std::exp(0.5), b[i], 1e-5 * (1 + std::abs(b[i]))) << i;
+  };
+  expect_smaller(given.dq, own.dq);
+  expect_smaller(given.dk, own.dk);
+  expect_smaller(given.dv, own.dv);
+  expect_smaller(given.dbias, own.dbias);
+  expect_smaller(given.dsink, own.dsink);
+}
+
 class BackwardPlain : public ::testing::TestWithParam<Traits> {};
 INSTANTIATE_TEST_SUITE_P(All, BackwardPlain, ::testing::ValuesIn(all_traits()),
                          [](const auto& instance) { return instance.param.name; });
