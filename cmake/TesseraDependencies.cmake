@@ -99,6 +99,7 @@ endfunction()
 
 include(TesseraKokkos)
 include(TesseraCuda)
+include(TesseraHip)
 
 if(TESSERA_BUILD_TESTS)
   tessera_require(
@@ -130,7 +131,11 @@ if(TESSERA_BUILD_TOOLS OR TESSERA_BUILD_TESTS)
     TARGETS CLI11::CLI11
     SETTINGS CLI11_BUILD_TESTS=OFF CLI11_BUILD_EXAMPLES=OFF CLI11_BUILD_DOCS=OFF CLI11_INSTALL=OFF)
 endif()
-if(TESSERA_BUILD_TOOLS OR TESSERA_BUILD_BENCH)
+set(simulates OFF) # tests/amdgpu
+if(BACKEND STREQUAL "hip")
+  set(simulates ${TESSERA_BUILD_TESTS})
+endif()
+if(TESSERA_BUILD_TOOLS OR TESSERA_BUILD_BENCH OR simulates)
   tessera_require(
     NAME nlohmann_json
     VERSION 3.11
@@ -140,7 +145,7 @@ if(TESSERA_BUILD_TOOLS OR TESSERA_BUILD_BENCH)
     TARGETS nlohmann_json::nlohmann_json
     SETTINGS JSON_BuildTests=OFF JSON_Install=OFF)
 endif()
-if(TESSERA_BUILD_TOOLS)
+if(TESSERA_BUILD_TOOLS OR simulates)
   tessera_require(
     NAME fmt
     VERSION 9

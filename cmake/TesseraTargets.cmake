@@ -38,6 +38,10 @@ set(TESSERA_TEST_ENVIRONMENT "OMP_PROC_BIND=false" "OMP_WAIT_POLICY=passive" "UB
 if(TESSERA_SANITIZE MATCHES "thread")
   list(APPEND TESSERA_TEST_ENVIRONMENT "OMP_NUM_THREADS=1" "OMP_TOOL=disabled" "TSAN_OPTIONS=halt_on_error=1")
 endif()
+if(BACKEND STREQUAL "hip" AND TESSERA_BUILD_TESTS AND TESSERA_HIP_SIMULATED
+   AND EXISTS "${PROJECT_SOURCE_DIR}/tests/amdgpu/CMakeLists.txt")
+  list(APPEND TESSERA_TEST_ENVIRONMENT "TESSERA_HIP_RUNTIME=$<TARGET_FILE:tessera_simulated_amdgpu>")
+endif()
 
 # The programs of tests with the label unit, without all the others.
 if(TESSERA_BUILD_TESTS)

@@ -27,7 +27,8 @@ struct KernelLaunch {
   std::array<unsigned, 3> block{1, 1, 1};  // threads
   std::size_t shared_memory = 0;           // dynamic, bytes a block
   void* stream = nullptr;
-  void** arguments = nullptr;  // a pointer to each
+  void** arguments = nullptr;      // a pointer to each
+  std::size_t argument_bytes = 0;  // of the one argument, where the runtime takes but one (HIP)
 };
 
 // Functions that return an int return the runtime's own error code, which is 0 for success. They

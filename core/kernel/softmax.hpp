@@ -82,6 +82,30 @@ TESSERA_FN typename L::Value weight(typename L::Value score, typename L::Value o
   return L::exp2(score - origin);
 }
 
+// Of scores that are not scaled yet: their maxima are kept as they are, and a weight is 2^(score ·
+// scale − origin), one multiplication and addition. `scale`, positive, brings a score to base 2.
+// The product in here must be rounded before anything is added: build without contraction.
+template <class L>
+TESSERA_FN typename L::Value scaled_origin(typename L::Value max, float scale) {
+  return origin<L>(max * L::broadcast(scale));
+}
+
+// Where an origin is larger than this, what rounding it leaves of its own score is more than 1:
+// scores are subtracted from origin(max) then before they are scaled.
+inline constexpr float kFusedLimit = 0x1p24f;
+
+// The factor of what was computed beside maximum `from`, beside maximum `to` from now on.
+template <class L>
+TESSERA_FN typename L::Value scaled_factor(typename L::Value from, typename L::Value to,
+                                           float scale) {
+  const auto limit = L::broadcast(kFusedLimit);
+  const auto first = from * L::broadcast(scale), second = scaled_origin<L>(to, scale);
+  const auto large =
+      L::either(L::less(limit, L::max(first, -first)), L::less(limit, L::max(second, -second)));
+  const auto apart = (from - origin<L>(to)) * L::broadcast(scale);
+  return L::exp2(L::select(large, apart, first - second));
+}
+
 // The factors by which two states of the same rows, and their O, enter the union: a becomes the
 // union's state, and O = O_a·factor.a + O_b·factor.b. merge(empty, empty) is empty.
 template <class V>

@@ -134,7 +134,8 @@ TEST(Deterministic, AnyNumberOfThreadsGivesTheSameBits) {
 // Matrix instructions of GPUs have the rows of a warp decide together when to rescale: there a
 // row's bits may tell what task it is of.
 bool rows_decide_together(const Kernel& kernel) {
-  return kernel.name.ends_with(".hopper") || kernel.name.ends_with(".mma");
+  return kernel.name.ends_with(".hopper") || kernel.name.ends_with(".mma") ||
+         kernel.name.ends_with(".matrix");
 }
 
 // The last rows alone, as a problem of their own, begin other tasks than among all rows: a row's

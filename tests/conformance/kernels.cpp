@@ -119,6 +119,10 @@ bool is_no_map(const Problem& p) {
   return is_no_map(p.query) || is_no_map(p.key) || is_no_map(p.value);
 }
 
+bool has_many_rows(const Problem& p) {
+  return (p.options.max_seq_q > 0 ? p.options.max_seq_q : p.query.extent.seq) > 32;
+}
+
 struct Gap {
   const char* kernel;  // a word of its name
   const char* what;
@@ -130,6 +134,9 @@ constexpr std::array kGaps{
     Gap{".hopper", "Accumulate::fp16", accumulates_in_fp16},
     Gap{".hopper", "head dimensions above 256", is_long},
     Gap{".hopper", "rows that are not aligned to 16 bytes, or all the same", is_no_map},
+    Gap{"decode.split", "more than 32 query rows", has_many_rows},
+    Gap{"decode.split", "head dimensions above 256", is_long},
+    Gap{".matrix", "head dimensions above 256", is_long},
     Gap{".mma", "Accumulate::fp16", accumulates_in_fp16},
     Gap{".mma.split", "what touches scores", touches_scores},
     Gap{".mma.split", "head dimensions above 256", is_long},

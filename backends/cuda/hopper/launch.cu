@@ -7,7 +7,6 @@
 #include <string>
 
 #include "backends/cuda/common/element.cuh"
-#include "backends/cuda/common/problem.hpp"
 #include "backends/cuda/common/reject.hpp"
 #include "backends/cuda/hopper/config.hpp"
 #include "backends/cuda/hopper/launch.hpp"

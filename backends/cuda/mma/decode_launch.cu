@@ -6,7 +6,6 @@
 #include <string>
 
 #include "backends/cuda/common/element.cuh"
-#include "backends/cuda/common/problem.hpp"
 #include "backends/cuda/common/reject.hpp"
 #include "backends/cuda/mma/decode.hpp"
 #include "backends/cuda/mma/mma.hpp"

@@ -1,0 +1,123 @@
+// Which of the matrix kernels a problem gets, and its launch.
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+#include "backends/gpu_common/head_dims.hpp"
+#include "backends/gpu_common/problem.hpp"
+#include "backends/hip/code_objects.hpp"
+#include "backends/hip/host.hpp"
+#include "backends/hip/matrix/config.hpp"
+#include "backends/hip/matrix/parameters.hpp"
+
+namespace tessera::hip::matrix {
+namespace {
+
+constexpr std::string_view kForward = "forward.matrix", kDecode = "decode.matrix.rows";
+
+struct Choice {
+  std::int64_t dim = 0;    // largest of queries
+  std::int64_t dim_v = 0;  // largest of values
+  Index rows = 0, keys = 0;
+  std::string_view shape{};  // in the names of instances
+};
+
+template <class S>
+constexpr Choice make_choice(std::string_view shape) {
+  if (!gpu::is_built(S::kDim)) return {};
+  return {S::kDim, S::kDimV, S::kRows, S::kKeys, shape};
+}
+
+// Ascending: the first that holds a problem is the cheapest.
+constexpr std::array kChoices{make_choice<Shape64>("64"), make_choice<Shape128>("128"),
+                              make_choice<Shape192x128>("192x128"), make_choice<Shape192>("192"),
+                              make_choice<Shape256>("256")};
+
+int find(std::int64_t dim, std::int64_t dim_v) {
+  for (std::size_t i = 0; i < kChoices.size(); ++i)
+    if (dim <= kChoices[i].dim && dim_v <= kChoices[i].dim_v) return static_cast<int>(i);
+  return -1;
+}
+
+std::string instance_of(const Choice& choice, DType dtype, bool general) {
+  return std::string("forward_") + (dtype == DType::bf16 ? "bf16_" : "fp16_") +
+         std::string(choice.shape) + (general ? "_general" : "");
+}
+
+std::string reject(const Problem& p, const Device& device, int choice) {
+  std::string reason = gpu::reject_dims(p);
+  if (!reason.empty()) return reason;
+  if (!gpu::is_16_bit(p.query.dtype)) return "it computes fp16 and bf16 only";
+  if (choice < 0)
+    return gpu::both_dims(p) + "it has no kernel for them in a build for " TESSERA_BUILD_HEAD_DIMS
+                               ": both must be at most 256";
+  return reject_target(device.isa, instance_of(kChoices[static_cast<std::size_t>(choice)],
+                                               p.query.dtype, gpu::general(p)));
+}
+
+// Is every row aligned to 16 bytes, and every offset in a block of rows below 2^31 bytes?
+bool fast(const TensorSpec& spec, Index rows) {
+  const auto size = static_cast<Index>(size_of(spec.dtype));
+  return gpu::rows_aligned(spec) && spec.stride.seq >= 0 &&
+         spec.stride.seq < (Index{1} << 31) / (size * rows) - spec.extent.dim;
+}
+
+// XCDs, each with an L2 of its own, to which work-groups are dealt in turn.
+Index dies(const Device& device) {
+  const bool several =
+      device.generation == Generation::Cdna3 || device.generation == Generation::Cdna4;
+  return several ? 8 : 1;
+}
+
+}  // namespace
+
+void append(const Problem& problem, const Device& device, std::vector<backend::Candidate>& all) {
+  if (problem.operation == Operation::backward) return;
+  const int choice = find(problem.query.extent.dim, problem.value.extent.dim);
+  backend::Candidate candidate;
+  candidate.kernel = problem.operation == Operation::decode ? kDecode : kForward;
+  candidate.id = choice;
+  candidate.rejected = reject(problem, device, choice);
+  if (candidate.rejected.empty()) {
+    const Choice& c = kChoices[static_cast<std::size_t>(choice)];
+    candidate.tile_q = c.rows;
+    candidate.tile_k = c.keys;
+    candidate.head_dim = c.dim;
+    candidate.head_dim_v = c.dim_v;
+    candidate.why = "matrix instructions of " + device.isa + ", " + std::to_string(c.rows) +
+                    " rows x " + std::to_string(c.keys) + " keys a work-group of " +
+                    std::to_string(kThreads) + " threads; " +
+                    (gpu::general(problem) ? "general" : "plain") + " flavour";
+  }
+  all.push_back(std::move(candidate));
+}
+
+void launch(const Launch& launch) {
+  const kernel::ForwardArguments& a = launch.arguments;
+  const Problem& problem = launch.problem;
+  const Choice& choice = kChoices[static_cast<std::size_t>(launch.candidate.id)];
+  kernel::WorkOrder order = kernel::work_order(a, choice.rows, nullptr);
+  order.prefix = nullptr;  // packed: as many blocks as the longest segment has
+  // A launch has fewer than 2^32 threads: a work-group takes up what is beyond in turn.
+  constexpr Index kMostGroups = (Index{1} << 32) / kThreads - 1;
+  const Index tasks = order.size();
+  if (tasks == 0) return;
+  const bool together = order.heaviest == kernel::Heaviest::None;
+  const Parameters parameters{.arguments = a,
+                              .order = order,
+                              .tasks = tasks,
+                              .groups = std::min(kMostGroups, tasks),
+                              .dies = together ? dies(launch.device) : 1,
+                              .fast_q = fast(problem.query, choice.rows),
+                              .fast_k = fast(problem.key, choice.keys),
+                              .fast_v = fast(problem.value, choice.keys),
+                              .aligned_out = gpu::rows_aligned(*problem.out, 8)};
+  // The plain flavour multiplies by the scale after it has looked for the largest score.
+  const bool general = a.general() || !(a.scale > 0);
+  queue(launch, instance_of(choice, problem.query.dtype, general),
+        {static_cast<unsigned>(parameters.groups), 1, 1}, kThreads, 0, &parameters,
+        sizeof parameters);
+}
+
+}  // namespace tessera::hip::matrix
