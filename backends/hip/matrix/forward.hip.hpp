@@ -10,11 +10,13 @@
 
 #include "backends/hip/common/fragment.hip.hpp"
 #include "backends/hip/common/opaque.hip.hpp"
+#include "backends/hip/common/parameters.hpp"
 #include "backends/hip/matrix/config.hpp"
-#include "backends/hip/matrix/parameters.hpp"
 #include "backends/hip/matrix/tile.hip.hpp"
 
 namespace tessera::hip::matrix {
+
+using Parameters = ForwardParameters;
 
 // What a work-group has to do. Scalar registers are too few to hold all of it through the loop over
 // keys: the end derives it again.
@@ -26,8 +28,7 @@ struct Task {
   Index live;       // end of the rows that see anything
 
   TESSERA_DEVICE Task(const Parameters& p, Index task)
-      : item(uniform(task < (Index{1} << 32) ? p.order.item(static_cast<std::uint32_t>(task))
-                                             : p.order.item(task))),
+      : item(uniform(p.item(task))),
         sequence(uniform(kernel::sequence(p.arguments, item.batch))),
         row_first(item.block * S::kRows),
         live(kernel::smaller(row_first + S::kRows, sequence.query_end)) {}
@@ -314,14 +315,6 @@ class Forward {
   typename Values::Registers next_values_;
 };
 
-// Task of the i-th work-group of n. Work-groups are dealt to dies in turn: each die gets tasks that
-// follow one another, and so read the same keys.
-TESSERA_DEVICE Index task_of(const Parameters& p, Index i) {
-  if (p.dies == 1) return i;
-  const Index a_die = p.tasks / p.dies;
-  return i < a_die * p.dies ? i % p.dies * a_die + i / p.dies : i;
-}
-
 // Waves that a SIMD unit holds at once, which share its 512 registers (CDNA; RDNA's waves have 256
 // each).
 template <class Element, class S, bool kGeneral>
@@ -334,7 +327,7 @@ TESSERA_DEVICE void forward() {
   __attribute__((shared, aligned(16))) static std::uint16_t shared[S::kNumbers];
   const Parameters& p = kernel_argument<Parameters>();
   for (Index i = group(); i < p.tasks; i += p.groups) {
-    Forward<Element, S, kGeneral>(p, shared).run(task_of(p, i));
+    Forward<Element, S, kGeneral>(p, shared).run(p.task(i));
     barrier();  // nobody reads LDS of the task of before any more
   }
 }

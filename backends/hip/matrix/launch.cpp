@@ -7,9 +7,9 @@
 #include "backends/gpu_common/head_dims.hpp"
 #include "backends/gpu_common/problem.hpp"
 #include "backends/hip/code_objects.hpp"
+#include "backends/hip/common/launch.hpp"
 #include "backends/hip/host.hpp"
 #include "backends/hip/matrix/config.hpp"
-#include "backends/hip/matrix/parameters.hpp"
 
 namespace tessera::hip::matrix {
 namespace {
@@ -56,20 +56,6 @@ std::string reject(const Problem& p, const Device& device, int choice) {
                                                p.query.dtype, gpu::general(p)));
 }
 
-// Is every row aligned to 16 bytes, and every offset in a block of rows below 2^31 bytes?
-bool fast(const TensorSpec& spec, Index rows) {
-  const auto size = static_cast<Index>(size_of(spec.dtype));
-  return gpu::rows_aligned(spec) && spec.stride.seq >= 0 &&
-         spec.stride.seq < (Index{1} << 31) / (size * rows) - spec.extent.dim;
-}
-
-// XCDs, each with an L2 of its own, to which work-groups are dealt in turn.
-Index dies(const Device& device) {
-  const bool several =
-      device.generation == Generation::Cdna3 || device.generation == Generation::Cdna4;
-  return several ? 8 : 1;
-}
-
 }  // namespace
 
 void append(const Problem& problem, const Device& device, std::vector<backend::Candidate>& all) {
@@ -97,22 +83,9 @@ void launch(const Launch& launch) {
   const kernel::ForwardArguments& a = launch.arguments;
   const Problem& problem = launch.problem;
   const Choice& choice = kChoices[static_cast<std::size_t>(launch.candidate.id)];
-  kernel::WorkOrder order = kernel::work_order(a, choice.rows, nullptr);
-  order.prefix = nullptr;  // packed: as many blocks as the longest segment has
-  // A launch has fewer than 2^32 threads: a work-group takes up what is beyond in turn.
-  constexpr Index kMostGroups = (Index{1} << 32) / kThreads - 1;
-  const Index tasks = order.size();
-  if (tasks == 0) return;
-  const bool together = order.heaviest == kernel::Heaviest::None;
-  const Parameters parameters{.arguments = a,
-                              .order = order,
-                              .tasks = tasks,
-                              .groups = std::min(kMostGroups, tasks),
-                              .dies = together ? dies(launch.device) : 1,
-                              .fast_q = fast(problem.query, choice.rows),
-                              .fast_k = fast(problem.key, choice.keys),
-                              .fast_v = fast(problem.value, choice.keys),
-                              .aligned_out = gpu::rows_aligned(*problem.out, 8)};
+  const ForwardParameters parameters =
+      forward_parameters(launch, choice.rows, choice.keys, kThreads, 1, 8);
+  if (parameters.tasks == 0) return;
   // The plain flavour multiplies by the scale after it has looked for the largest score.
   const bool general = a.general() || !(a.scale > 0);
   queue(launch, instance_of(choice, problem.query.dtype, general),
