@@ -2,12 +2,46 @@
 // What launches of row-block kernels have in common.
 
 #include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
 
+#include "backends/gpu_common/head_dims.hpp"
 #include "backends/gpu_common/problem.hpp"
 #include "backends/hip/common/parameters.hpp"
 #include "backends/hip/host.hpp"
 
 namespace tessera::hip {
+
+// A family's kernels for head dimensions up to some.
+struct Choice {
+  std::int64_t dim = 0;      // largest of queries
+  std::int64_t dim_v = 0;    // largest of values
+  std::string_view shape{};  // in the names of instances
+  Index rows = 0, keys = 0;  // of a tile, where one kernel has both
+};
+
+// 0 and 0, which hold nothing, where the build lacks the bucket.
+template <class S>
+constexpr Choice make_choice(std::string_view shape) {
+  if (!gpu::is_built(S::kDim)) return {};
+  Choice choice{S::kDim, S::kDimV, shape};
+  if constexpr (requires { S::kRows + S::kKeys; }) {
+    choice.rows = S::kRows;
+    choice.keys = S::kKeys;
+  }
+  return choice;
+}
+
+// The first that holds the problem's dimensions; -1 if none does.
+template <std::size_t kCount>
+int find_choice(const std::array<Choice, kCount>& choices, const Problem& p) {
+  for (std::size_t i = 0; i < kCount; ++i)
+    if (p.query.extent.dim <= choices[i].dim && p.value.extent.dim <= choices[i].dim_v)
+      return static_cast<int>(i);
+  return -1;
+}
 
 // Is every row aligned to 16 bytes, and every offset in a block of rows below 2^31 bytes?
 inline bool is_fast(const TensorSpec& spec, Index rows) {

@@ -15,29 +15,10 @@ namespace {
 
 constexpr std::string_view kForward = "forward.fp32", kDecode = "decode.fp32.rows";
 
-struct Choice {
-  std::int64_t dim = 0;    // largest of queries
-  std::int64_t dim_v = 0;  // largest of values
-  Index rows = 0, keys = 0;
-  std::string_view shape{};  // in the names of instances
-};
-
-template <class S>
-constexpr Choice make_choice(std::string_view shape) {
-  if (!gpu::is_built(S::kDim)) return {};
-  return {S::kDim, S::kDimV, S::kRows, S::kKeys, shape};
-}
-
 // Ascending: the first that holds a problem is the cheapest.
 constexpr std::array kChoices{make_choice<Shape64>("64"), make_choice<Shape128>("128"),
                               make_choice<Shape192x128>("192x128"), make_choice<Shape192>("192"),
                               make_choice<Shape256>("256")};
-
-int find(std::int64_t dim, std::int64_t dim_v) {
-  for (std::size_t i = 0; i < kChoices.size(); ++i)
-    if (dim <= kChoices[i].dim && dim_v <= kChoices[i].dim_v) return static_cast<int>(i);
-  return -1;
-}
 
 std::string instance_of(const Choice& choice, bool general) {
   return "forward_fp32_" + std::string(choice.shape) + (general ? "_general" : "");
@@ -72,7 +53,7 @@ std::string why(const Choice& c, const Device& device, bool general) {
 
 void append(const Problem& problem, const Device& device, std::vector<backend::Candidate>& all) {
   if (problem.operation == Operation::backward) return;
-  const int choice = find(problem.query.extent.dim, problem.value.extent.dim);
+  const int choice = find_choice(kChoices, problem);
   backend::Candidate candidate;
   candidate.kernel = problem.operation == Operation::decode ? kDecode : kForward;
   candidate.id = choice;

@@ -9,6 +9,7 @@
 #include "backends/gpu_common/head_dims.hpp"
 #include "backends/gpu_common/problem.hpp"
 #include "backends/hip/code_objects.hpp"
+#include "backends/hip/common/launch.hpp"
 #include "backends/hip/gradient/config.hpp"
 #include "backends/hip/gradient/parameters.hpp"
 #include "backends/hip/host.hpp"
@@ -18,28 +19,10 @@ namespace {
 
 constexpr std::string_view kBackward = "backward.matrix";
 
-struct Choice {
-  std::int64_t dim = 0;      // largest of queries
-  std::int64_t dim_v = 0;    // largest of values
-  std::string_view shape{};  // in the names of instances
-};
-
-template <class S>
-constexpr Choice make_choice(std::string_view shape) {
-  if (!gpu::is_built(S::kDim)) return {};
-  return {S::kDim, S::kDimV, shape};
-}
-
 // Ascending: the first that holds a problem is the cheapest.
 constexpr std::array kChoices{make_choice<Shape64>("64"), make_choice<Shape128>("128"),
                               make_choice<Shape192x128>("192x128"), make_choice<Shape192>("192"),
                               make_choice<Shape256>("256")};
-
-int find(std::int64_t dim, std::int64_t dim_v) {
-  for (std::size_t i = 0; i < kChoices.size(); ++i)
-    if (dim <= kChoices[i].dim && dim_v <= kChoices[i].dim_v) return static_cast<int>(i);
-  return -1;
-}
 
 // --- Names of instances ----------------------------------------------------------------------
 
@@ -147,12 +130,9 @@ std::string reject(const Problem& p, const Device& device, int choice) {
   return p.out ? "" : forward_candidate(p, device).rejected;
 }
 
-// Is every row aligned to 16 bytes, and every offset in a block of rows below 2^31 bytes?
+// is_fast of the rows that a work-group owns; dout may have another stride along dim.
 bool fast(const TensorSpec& spec) {
-  const auto size = static_cast<Index>(size_of(spec.dtype));
-  return gpu::rows_aligned(spec) && (spec.stride.dim == 1 || spec.extent.dim <= 1) &&
-         spec.stride.seq >= 0 &&
-         spec.stride.seq < (Index{1} << 31) / (size * kOwned) - spec.extent.dim;
+  return (spec.stride.dim == 1 || spec.extent.dim <= 1) && is_fast(spec, kOwned);
 }
 
 // --- Launch ----------------------------------------------------------------------------------
@@ -253,7 +233,7 @@ class Backward {
 
 void append(const Problem& problem, const Device& device, std::vector<backend::Candidate>& all) {
   if (problem.operation != Operation::backward) return;
-  const int choice = find(problem.query.extent.dim, problem.value.extent.dim);
+  const int choice = find_choice(kChoices, problem);
   backend::Candidate candidate;
   candidate.kernel = kBackward;
   candidate.id = choice;
