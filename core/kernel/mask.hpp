@@ -9,6 +9,8 @@
 //     row 2       │□ ■ ■ ■ □ □ □ │
 //     row 3       │□ □ ■ ■ ■ □ □ │     (left = 1, right = 1, diagonal = 0)
 
+#include <type_traits>
+
 #include "core/kernel/arguments.hpp"
 #include "core/kernel/macros.hpp"
 
@@ -21,8 +23,17 @@ struct Interval {
   I end{};
 };
 
+// I, without being deduced from the argument.
+template <class I>
+using Same = std::type_identity_t<I>;
+
 TESSERA_FN constexpr Index larger(Index a, Index b) { return a > b ? a : b; }
 TESSERA_FN constexpr Index smaller(Index a, Index b) { return a < b ? a : b; }
+
+template <class I>
+TESSERA_FN constexpr I between(I x, I low, I high) {
+  return x < low ? low : (x > high ? high : x);
+}
 
 // The part of an interval that lies in [first, first + count), relative to first.
 TESSERA_FN constexpr Interval<Index> within(const Interval<Index>& keys, Index first, Index count) {
@@ -30,42 +41,65 @@ TESSERA_FN constexpr Interval<Index> within(const Interval<Index>& keys, Index f
           larger(0, smaller(count, keys.end - first))};
 }
 
-// The band of one sequence. Both ends of a row's interval grow with the row.
-struct Band {
-  Index low = -kUnbounded;
-  Index high = kUnbounded;
-  Index begin = 0;
-  Index end = 0;
+// What a band's ends are at least where it is open: farther than any position, yet small enough to
+// be added to one. Positions of 32 bits stay below 2^29.
+template <class I>
+inline constexpr I kOpen = I{1} << (8 * sizeof(I) - 2);
+template <>
+inline constexpr Index kOpen<Index> = kUnbounded;
 
-  TESSERA_FN constexpr Interval<Index> row(Index i) const {
-    return {larger(begin, i + low), smaller(end, i + high + 1)};
+// The band of one sequence. Both ends of a row's interval grow with the row.
+template <class I>
+struct BasicBand {
+  I low = -kOpen<I>;
+  I high = kOpen<I>;
+  I begin = 0;
+  I end = 0;
+
+  TESSERA_FN constexpr Interval<I> row(I i) const {
+    return {latest(begin, i + low), earliest(end, i + high + 1)};
   }
 
   // Keys that at least one of the rows [first, last) sees; exact, since the rows' bands overlap or
   // touch.
-  TESSERA_FN constexpr Interval<Index> any_of(Index first, Index last) const {
+  TESSERA_FN constexpr Interval<I> any_of(I first, I last) const {
     return {row(first).begin, row(last - 1).end};
   }
 
   // Keys that all of the rows [first, last) see.
-  TESSERA_FN constexpr Interval<Index> all_of(Index first, Index last) const {
+  TESSERA_FN constexpr Interval<I> all_of(I first, I last) const {
     return {row(last - 1).begin, row(first).end};
   }
 
   // The other axis: rows that see key j, of rows [0, rows).
-  TESSERA_FN constexpr Interval<Index> column(Index j, Index rows) const {
+  TESSERA_FN constexpr Interval<I> column(I j, I rows) const {
     if (j < begin || j >= end) return {0, 0};
-    return {larger(0, j - high), smaller(rows, j - low + 1)};
+    return {latest(0, j - high), earliest(rows, j - low + 1)};
   }
 
   // Rows of [0, rows) that see at least one of the keys [first, last); exact for the same reason.
-  TESSERA_FN constexpr Interval<Index> seeing(Index first, Index last, Index rows) const {
-    first = larger(first, begin);
-    last = smaller(last, end);
+  TESSERA_FN constexpr Interval<I> seeing(I first, I last, I rows) const {
+    first = latest(first, begin);
+    last = earliest(last, end);
     if (first >= last) return {0, 0};
     return {column(first, rows).begin, column(last - 1, rows).end};
   }
+
+ private:
+  TESSERA_FN static constexpr I latest(I a, I b) { return a > b ? a : b; }
+  TESSERA_FN static constexpr I earliest(I a, I b) { return a < b ? a : b; }
 };
+
+using Band = BasicBand<Index>;
+// For machines whose 64-bit arithmetic is slow, where all positions lie below 2^29.
+using NarrowBand = BasicBand<int>;
+
+TESSERA_FN constexpr int narrow(Index x) {
+  return static_cast<int>(larger(-kOpen<int>, smaller(kOpen<int>, x)));
+}
+TESSERA_FN constexpr NarrowBand narrow(const Band& band) {
+  return {narrow(band.low), narrow(band.high), narrow(band.begin), narrow(band.end)};
+}
 
 enum class TileClass { Skip, Whole, Partial };
 
@@ -82,23 +116,27 @@ TESSERA_FN constexpr TileClass classify(const Band& band, Index row_first, Index
 // The key loop of some rows in tiles of equal size that start at multiples of it: tiles [first,
 // whole_first) are partial, [whole_first, whole_last) are whole and need no mask, [whole_last,
 // last) are partial; the rest is skipped.
-struct LoopSplit {
-  Index first = 0;
-  Index whole_first = 0;
-  Index whole_last = 0;
-  Index last = 0;
+template <class I>
+struct BasicLoopSplit {
+  I first = 0;
+  I whole_first = 0;
+  I whole_last = 0;
+  I last = 0;
 };
+using LoopSplit = BasicLoopSplit<Index>;
 
-TESSERA_FN constexpr LoopSplit split_loop(const Band& band, Index row_first, Index row_last,
-                                          Index tile) {
-  const Interval<Index> any = band.any_of(row_first, row_last);
+// Rows, keys and tiles in the band's type, or one that becomes it.
+template <class I>
+TESSERA_FN constexpr BasicLoopSplit<I> split_loop(const BasicBand<I>& band, Same<I> row_first,
+                                                  Same<I> row_last, Same<I> tile) {
+  const Interval<I> any = band.any_of(row_first, row_last);
   if (row_first >= row_last || any.begin >= any.end) return {};
-  const Interval<Index> all = band.all_of(row_first, row_last);
-  LoopSplit split{};
+  const Interval<I> all = band.all_of(row_first, row_last);
+  BasicLoopSplit<I> split{};
   split.first = any.begin / tile;
   split.last = (any.end + tile - 1) / tile;
-  split.whole_first = smaller(larger((all.begin + tile - 1) / tile, split.first), split.last);
-  split.whole_last = larger(smaller(all.end / tile, split.last), split.whole_first);
+  split.whole_first = between((all.begin + tile - 1) / tile, split.first, split.last);
+  split.whole_last = between(all.end / tile, split.whole_first, split.last);
   return split;
 }
 
@@ -128,6 +166,10 @@ TESSERA_FN constexpr TileBand relative_to(const Band& band, Index row_first, Ind
   return {tile_relative(row_first + band.low - key_first),
           tile_relative(row_first + band.high - key_first), tile_relative(band.begin - key_first),
           tile_relative(band.end - key_first)};
+}
+TESSERA_FN constexpr TileBand relative_to(const NarrowBand& band, int row_first, int key_first) {
+  const int from = row_first - key_first;
+  return {from + band.low, from + band.high, band.begin - key_first, band.end - key_first};
 }
 
 // Does the interval hold key j?

@@ -203,6 +203,41 @@ TEST(TileBand, LanesDiffer) {
   }
 }
 
+// Positions just below 2^29 in 32 bits: the same intervals, loops and tiles.
+TEST(Band, NarrowIsTheSame) {
+  std::mt19937_64 random(1);
+  const auto upto = [&random](Index n) {
+    return static_cast<Index>(random() % static_cast<std::uint64_t>(n));
+  };
+  constexpr Index kMost = Index{1} << 29;
+  for (int repeat = 0; repeat < 20000; ++repeat) {
+    const Index rows = repeat % 4 == 0 ? kMost - 1 : upto(kMost);
+    const Index keys = repeat % 4 == 1 ? kMost - 1 : upto(kMost);
+    const Index diagonal = repeat % 2 ? keys - rows : 0;
+    const Index left = repeat % 3 == 0 ? kUnbounded : upto(repeat % 5 ? 500 : Index{1} << 40);
+    const Index right = repeat % 3 == 1 ? kUnbounded : upto(repeat % 5 ? 500 : Index{1} << 40);
+    const Band band{left == kUnbounded ? -kUnbounded : diagonal - left,
+                    right == kUnbounded ? kUnbounded : diagonal + right, upto(keys + 1), keys};
+    const kernel::NarrowBand same = kernel::narrow(band);
+    const Index first = upto(rows + 1), last = std::min(rows, first + upto(300)), tile = 80;
+    const kernel::LoopSplit split = split_loop(band, first, last, tile);
+    const auto narrow = split_loop(same, static_cast<int>(first), static_cast<int>(last), 80);
+    ASSERT_EQ(split.first, narrow.first);
+    ASSERT_EQ(split.whole_first, narrow.whole_first);
+    ASSERT_EQ(split.whole_last, narrow.whole_last);
+    ASSERT_EQ(split.last, narrow.last);
+    const Index block =
+        split.first + (split.last > split.first ? upto(split.last - split.first) : 0);
+    const kernel::TileBand wide_tile = relative_to(band, first, block * tile);
+    const kernel::TileBand narrow_tile =
+        relative_to(same, static_cast<int>(first), static_cast<int>(block * tile));
+    for (const int i : {0, 1, 7, 191})
+      for (const int j : {0, 1, 40, 79})
+        ASSERT_EQ(holds_at<kernel::ScalarLanes>(wide_tile, i, j),
+                  holds_at<kernel::ScalarLanes>(narrow_tile, i, j));
+  }
+}
+
 // Positions of 2^40 and edges of nearly 2^60, against 128-bit arithmetic.
 TEST(Band, HugePositions) {
   __extension__ using Wide = __int128;
