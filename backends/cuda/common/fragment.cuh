@@ -57,20 +57,33 @@ __device__ __forceinline__ float quad_sum(float x) {
 
 // --- Mask ------------------------------------------------------------------------------------
 
-// Hides what the thread's rows, which are the tile's rows `row`, do not see.
+// How many of the thread's columns of a row lie before the tile's column `end`.
+__device__ __forceinline__ int columns_before(int end) {
+  const int from_own = max(end - own_column(), 0);
+  return from_own / 8 * 2 + min(from_own % 8, 2);
+}
+// The lowest bits, at most 32.
+__device__ __forceinline__ std::uint32_t lowest(int count) {
+  return count < 32 ? (1u << count) - 1 : ~0u;
+}
+
+// Hides what the thread's rows, which are the tile's rows `row`, do not see: kernel::hide, by a bit
+// for each of a row's columns, from which one instruction makes a predicate.
 template <int kCount>
 __device__ __forceinline__ void hide(float (&score)[kCount], const kernel::TileBand& band,
                                      const int (&row)[2]) {
-  const int own = own_column();
-  kernel::Interval<int> see[2];
+  static_assert(kCount <= 64);
+  std::uint32_t seen[2];
   TESSERA_UNROLL
   for (int r = 0; r < 2; ++r) {
-    see[r] = band.row<FragmentLanes>(row[r]);
-    see[r] = {see[r].begin - own, see[r].end - own};
+    const kernel::Interval<int> see = band.row<FragmentLanes>(row[r]);
+    seen[r] = lowest(columns_before(see.end)) & ~lowest(columns_before(see.begin));
   }
   TESSERA_UNROLL
-  for (int i = 0; i < kCount; ++i)
-    score[i] = kernel::hide<FragmentLanes>(score[i], see[half_of(i)], column_of(i));
+  for (int i = 0; i < kCount; ++i) {
+    const std::uint32_t bit = 1u << (i / 4 * 2 + (i & 1));
+    score[i] = (seen[half_of(i)] & bit) != 0 ? score[i] : kernel::kMinusInfinity;
+  }
 }
 
 template <int kCount>
@@ -136,11 +149,18 @@ __device__ __forceinline__ void modify(float (&score)[kCount], const kernel::Sco
 
 // --- Online softmax --------------------------------------------------------------------------
 
-// The states of the thread's two rows. `max` is of scores before `scale` multiplies them, and the
-// same in the four threads of a row; `sum` is of the thread's own columns until `finish`.
+// The states of the thread's two rows, the same in the four threads of a row but for the sum. A
+// weight is 2^(score · scale − origin): a score times `scale`, which is positive, is in base 2, and
+// the origin was the row's maximum when it was set. It stays until a score is beyond the limit, a
+// little above that maximum: until then O needs no factor.
 struct Rows {
-  float max[2] = {kernel::kMinusInfinity, kernel::kMinusInfinity};
-  float sum[2] = {0, 0};
+  float limit[2] = {kernel::kMinusInfinity, kernel::kMinusInfinity};  // of scores not scaled yet
+  float origin[2] = {0, 0};
+  float sum[2] = {0, 0};  // of the thread's own columns until `finish`
+  // What rounding leaves of the score of a large maximum can be more than 1. Where `apart`, origin
+  // is such a maximum as it is, and is subtracted before the scale multiplies.
+  bool apart[2] = {false, false};
+  bool any_apart = false;  // of the warp's
 };
 
 template <int kCount>
@@ -157,57 +177,61 @@ __device__ __forceinline__ void largest(const float (&score)[kCount], float (&ma
   }
 }
 
-// What is subtracted from a row's scores in base 2: 0 for a row that has seen nothing. Rounded
-// before it is subtracted, always: no compiler may fuse the two.
-__device__ __forceinline__ float in_base2(float max, float scale) { return __fmul_rn(max, scale); }
-__device__ __forceinline__ float origin_of(float max, float scale) {
-  return kernel::origin<FragmentLanes>(in_base2(max, scale));
+// Where a row's weights have their origin, in base 2.
+__device__ __forceinline__ float base2_origin(const Rows& rows, int r, float scale) {
+  if (rows.limit[r] == kernel::kMinusInfinity) return kernel::kMinusInfinity;  // nothing seen
+  return rows.apart[r] ? rows.origin[r] * scale : rows.origin[r];
 }
 
-// Where a maximum in base 2 is larger than this, what rounding it leaves of its own score is more
-// than 1: scores are subtracted from it then before they are scaled.
-inline constexpr float kFusedLimit = 0x1p24f;
-
-// The factor of what was computed beside maximum `from`, beside maximum `to` from now on.
-__device__ __forceinline__ float factor_between(float from, float to, float scale) {
-  const float first = in_base2(from, scale), second = origin_of(to, scale);
-  const bool fused = fabsf(first) <= kFusedLimit && fabsf(second) <= kFusedLimit;
-  return FragmentLanes::exp2(fused ? first - second
-                                   : (from - kernel::origin<FragmentLanes>(to)) * scale);
+// Moves a row's origin to the maximum `to`; returns the factor of what was computed beside the old
+// one. Of each product and sum only the result is rounded: factors fit the weights exactly.
+__device__ __forceinline__ float move_origin(Rows& rows, int r, float to, float scale, float rise) {
+  const float from = rows.origin[r], product = __fmul_rn(to, scale);
+  const bool was_apart = rows.apart[r], apart = fabsf(product) > kernel::kFusedLimit;
+  const float origin = apart ? to : product;
+  float fall;
+  if (was_apart) {
+    fall = apart ? (from - to) * scale : fmaf(from, scale, -product);
+  } else {
+    fall = apart ? fmaf(-to, scale, from) : from - product;
+  }
+  const bool first = rows.limit[r] == kernel::kMinusInfinity;
+  rows.origin[r] = origin;
+  rows.apart[r] = apart;
+  rows.limit[r] = __fadd_rd(to, __fdividef(rise, scale));
+  return first ? 0.0f : FragmentLanes::exp2(fall);
 }
 
-// kernel::advance_lazily of a warp, which decides by vote before maxima are exchanged, and of
-// scores not scaled yet. Moves the warp's rows to the maxima of these scores, if one of them has
-// risen by more than kRise; returns whether it did: then O must be scaled by `factor`. A score
-// times `scale`, which is positive, is in base 2. NaN never counts as risen: it shows in the
-// weights.
+// kernel::advance_lazily of scores not scaled yet, by a vote of the warp's. If one of its rows has
+// a score beyond its limit, returns true: then O must be scaled by `factor`, which is 1 for the
+// other rows. NaN is never beyond: it shows in the weights.
 template <class Element, int kCount>
 __device__ __forceinline__ bool advance(const float (&score)[kCount], Rows& rows, float scale,
                                         float (&factor)[2]) {
   float max[2];
   largest(score, max);
-  const bool rises = (max[0] - rows.max[0]) * scale > Element::kRise ||
-                     (max[1] - rows.max[1]) * scale > Element::kRise;
-  if (!__any_sync(kWarp, rises)) return false;
+  if (!__any_sync(kWarp, max[0] > rows.limit[0] || max[1] > rows.limit[1])) return false;
   TESSERA_UNROLL
   for (int r = 0; r < 2; ++r) {
-    const float next = fmaxf(quad_max(max[r]), rows.max[r]);
-    factor[r] = factor_between(rows.max[r], next, scale);
-    rows.max[r] = next;
+    const float next = quad_max(max[r]);
+    factor[r] = next > rows.limit[r] ? move_origin(rows, r, next, scale, Element::kRise) : 1.0f;
     rows.sum[r] *= factor[r];
   }
+  rows.any_apart = __any_sync(kWarp, rows.apart[0] || rows.apart[1]);
   return true;
 }
 
 // Scores to weights, which are added to the sums.
 template <int kCount>
 __device__ __forceinline__ void weigh(float (&score)[kCount], Rows& rows, float scale) {
-  float origin[2] = {origin_of(rows.max[0], scale), origin_of(rows.max[1], scale)};
-  if (__any_sync(kWarp, fabsf(origin[0]) > kFusedLimit || fabsf(origin[1]) > kFusedLimit)) {
+  float origin[2] = {rows.origin[0], rows.origin[1]};
+  if (rows.any_apart) {
     TESSERA_UNROLL
     for (int i = 0; i < kCount; ++i)
-      score[i] -= kernel::origin<FragmentLanes>(rows.max[half_of(i)]);
-    origin[0] = origin[1] = 0;
+      if (rows.apart[half_of(i)]) score[i] -= rows.origin[half_of(i)];
+    TESSERA_UNROLL
+    for (int r = 0; r < 2; ++r)
+      if (rows.apart[r]) origin[r] = 0;
   }
   float sum[4] = {0, 0, 0, 0};
   TESSERA_UNROLL
@@ -271,13 +295,13 @@ __device__ __forceinline__ Finished finish(const Rows& rows, float scale, const 
   Finished f;
   TESSERA_UNROLL
   for (int r = 0; r < 2; ++r) {
-    kernel::SoftmaxState<float> state{in_base2(rows.max[r], scale), quad_sum(rows.sum[r])};
+    kernel::SoftmaxState<float> state{base2_origin(rows, r, scale), quad_sum(rows.sum[r])};
     if (!live[r]) state = kernel::empty_state<FragmentLanes>();
     f.seen[r] = state.sum != 0.0f && dropout.threshold < 65536u;
     f.factor[r] = dropout.keep_scale();
     if (sink != kernel::kMinusInfinity && live[r])
       f.factor[r] *= kernel::add_sink<FragmentLanes>(state, kernel::to_base2<FragmentLanes>(sink));
-    f.factor[r] *= kernel::inverse_sum<FragmentLanes>(state);
+    f.factor[r] *= state.sum == 0.0f ? 0.0f : __fdividef(1.0f, state.sum);
     f.lse[r] = kernel::log_sum_exp(state.max, state.sum);
   }
   return f;
@@ -304,43 +328,53 @@ struct OutRows {
   Index stride;  // of out, between rows
   float* lse;    // of the tile's row 0; null: not wanted
   Index lse_stride;
-  int rows;      // of the tile that exist
-  int columns;   // of out
-  bool aligned;  // to 16 bytes, every row
+  int rows;     // of the tile that exist
+  int columns;  // of out
 };
 
+template <class Element, int kCount>
+__device__ __forceinline__ std::uint32_t finished_pair(const float (&out)[kCount],
+                                                       const Finished& f, int i) {
+  const int r = half_of(i);
+  return f.seen[r] ? Element::pack(out[i] * f.factor[r], out[i + 1] * f.factor[r]) : 0u;
+}
+
 // O times the factors, rounded, from registers to memory; `row` is the thread's first row of the
-// tile, `column` the first of out's columns that these are.
+// tile, `column` the first of out's columns that these are. Rows are aligned to 16 bytes.
 template <class Element, int kCount>
 __device__ __forceinline__ void store_out(const float (&out)[kCount], const Finished& f,
                                           const OutRows& to, int row, int column = 0) {
   static_assert(kCount % 16 == 0);
   using Type = typename Element::Type;
+  Type* const line = static_cast<Type*>(to.out) + row * to.stride + column;
   TESSERA_UNROLL
   for (int r = 0; r < 2; ++r) {
-    Type* const line = static_cast<Type*>(to.out) + (row + 8 * r) * to.stride;
-    const bool exists = row + 8 * r < to.rows;
     TESSERA_UNROLL
     for (int block = 0; block < kCount / 16; ++block) {
       std::uint32_t word[4];
       TESSERA_UNROLL
-      for (int g = 0; g < 4; ++g) {
-        const int i = 16 * block + 4 * g + 2 * r;
-        word[g] = f.seen[r] ? Element::pack(out[i] * f.factor[r], out[i + 1] * f.factor[r]) : 0u;
-      }
+      for (int g = 0; g < 4; ++g)
+        word[g] = finished_pair<Element>(out, f, 16 * block + 4 * g + 2 * r);
       const uint4 words = transpose_quad(word);
-      const int at = column + 32 * block + 8 * (lane() % 4);
-      if (!exists || at >= to.columns) continue;
-      if (to.aligned) {
-        *reinterpret_cast<uint4*>(line + at) = words;
-      } else {
-        const std::uint32_t w[4] = {words.x, words.y, words.z, words.w};
-        TESSERA_UNROLL
-        for (int k = 0; k < 8; ++k)
-          reinterpret_cast<std::uint16_t*>(line)[at + k] =
-              static_cast<std::uint16_t>(w[k / 2] >> (16 * (k % 2)));
-      }
+      const int at = 32 * block + 8 * (lane() % 4);
+      if (row + 8 * r < to.rows && column + at < to.columns)
+        *reinterpret_cast<uint4*>(line + 8 * r * to.stride + at) = words;
     }
+  }
+}
+
+// Likewise of rows that are not aligned, an element at a time.
+template <class Element, int kCount>
+__device__ __forceinline__ void store_unaligned(const float (&out)[kCount], const Finished& f,
+                                                const OutRows& to, int row, int column = 0) {
+  TESSERA_UNROLL
+  for (int i = 0; i < kCount; i += 2) {
+    const std::uint32_t pair = finished_pair<Element>(out, f, i);
+    const int at_row = row + 8 * half_of(i), at = column + column_of(i) + own_column();
+    if (at_row >= to.rows || at >= to.columns) continue;
+    auto* const halves = static_cast<std::uint16_t*>(to.out) + at_row * to.stride + at;
+    halves[0] = static_cast<std::uint16_t>(pair);
+    halves[1] = static_cast<std::uint16_t>(pair >> 16);
   }
 }
 

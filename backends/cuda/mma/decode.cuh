@@ -216,7 +216,7 @@ class Decode {
     for (int r = 0; r < 2; ++r) {
       const float sum = quad_sum(rows.sum[r]);
       if (lane() % 4 == 0) {
-        b_.max[warp()][own_row() + 8 * r] = in_base2(rows.max[r], scale());
+        b_.max[warp()][own_row() + 8 * r] = base2_origin(rows, r, scale());
         b_.sum[warp()][own_row() + 8 * r] = sum;
       }
     }
@@ -225,7 +225,7 @@ class Decode {
     for (int r = 0; r < 2; ++r) {
       const kernel::SoftmaxState<float> all = merged(own_row() + 8 * r);
       const float factor =
-          kernel::part_factor<FragmentLanes>(all, {in_base2(rows.max[r], scale()), 0});
+          kernel::part_factor<FragmentLanes>(all, {base2_origin(rows, r, scale()), 0});
       TESSERA_UNROLL
       for (int i = 2 * r; i < S::kDim / 2; i += 4) {
         out[i] *= factor;

@@ -225,8 +225,7 @@ class Forward {
             : a_.lse.data + s.batch * a_.lse.batch + head * a_.lse.head + seq * a_.lse.seq,
         a_.lse.seq,
         static_cast<int>(kernel::smaller(s.rows - b_.row_first, S::kRows)),
-        static_cast<int>(a_.dim_v - b_.column),
-        p_.aligned_out};
+        static_cast<int>(a_.dim_v - b_.column)};
     const float sink =
         kGeneral && a_.sinks ? a_.sinks[head * a_.sinks_head] : kernel::kMinusInfinity;
     const int live_rows = static_cast<int>(b_.live - b_.row_first);  // may be negative
@@ -235,7 +234,11 @@ class Forward {
       const int row = row_of(g);
       const bool live[2] = {row < live_rows, row + 8 < live_rows};
       const Finished f = finish(rows[g], scale(), live, sink, a_.dropout);
-      store_out<Element>(out[g], f, to, row);
+      if (p_.aligned_out) {
+        store_out<Element>(out[g], f, to, row);
+      } else {
+        store_unaligned<Element>(out[g], f, to, row);
+      }
       store_lse(f, to, row);
     }
   }
