@@ -116,7 +116,8 @@ bool is_no_map(const TensorSpec& t) {
 }
 
 bool is_no_map(const Problem& p) {
-  return is_no_map(p.query) || is_no_map(p.key) || is_no_map(p.value);
+  return is_no_map(p.query) || is_no_map(p.key) || is_no_map(p.value) ||
+         (p.out && is_no_map(*p.out));
 }
 
 bool has_many_rows(const Problem& p) {

@@ -44,9 +44,9 @@ struct Shape {
 // sixty variants. The general flavour has a shape of its own where it needs more registers.
 using Shape64 = Shape<64, 64, 3, 128, 2, Turns::RoundRobin>;
 using Shape128 = Shape<128, 128, 3, 80, 2, Turns::RoundRobin>;
-using Shape256 = Shape<256, 256, 2, 80, 1, Turns::Free>;
+using Shape256 = Shape<256, 256, 2, 80, 1, Turns::RoundRobin>;
 // Likewise the fastest up to 1024 keys: fewer rows are lost where a sequence ends.
-using Short128 = Shape<128, 128, 2, 128, 2, Turns::RoundRobin>;
+using Short128 = Shape<128, 128, 2, 128, 2, Turns::Free>;
 // Nobody measured these yet.
 using Shape96 = Shape<96, 96, 3, 96, 2, Turns::RoundRobin>;
 using Shape192x128 = Shape<192, 128, 3, 80, 1, Turns::RoundRobin>;

@@ -38,8 +38,7 @@ class Consumer {
       const KeyBlocks all = uniform(task.all);
       if (all.last < 0) return;
       Outputs out;
-      TESSERA_UNROLL
-      for (int i = 0; i < kOutputs; ++i) out[i] = 0;
+      has_out_ = 0;
       Rows rows;
       const ScoreState<Element, S, kGeneral> state(p_, task);
       const KeyBlocks own = uniform(task.own[warpgroup_]);
@@ -47,6 +46,8 @@ class Consumer {
         walk(out, rows, state, task, own, all);
       } else {
         for (int block = all.last - 1; block >= all.first; --block) pass_on(block > all.first);
+        TESSERA_UNROLL
+        for (int i = 0; i < kOutputs; ++i) out[i] = 0;
         leave_queries();
       }
       store(out, rows, state, task);
@@ -110,16 +111,18 @@ class Consumer {
     wgmma_commit();
   }
 
-  // Weights times the next block of values, onto `out`.
+  // Weights times the next block of values, onto `out`. (A task's first product begins it: zeros
+  // need not be written.)
   __device__ __forceinline__ void issue_out(Outputs& out, const Weights& weight) {
     const std::uint64_t value =
         descriptor::of_columns(shared_address(s_.value[v_.stage]), S::kKeys);
     wgmma_fence();
     TESSERA_UNROLL
     for (int k = 0; k < S::kKeys / 16; ++k)
-      Wgmma<Element::kHalf, S::kDimV>::registers(out, weight + 4 * k,
-                                                 value + descriptor::column_depth_step(k), 1);
+      Wgmma<Element::kHalf, S::kDimV>::registers(
+          out, weight + 4 * k, value + descriptor::column_depth_step(k), k == 0 ? has_out_ : 1);
     wgmma_commit();
+    has_out_ = 1;
   }
 
   __device__ __forceinline__ void await_out(Outputs& out) {
@@ -145,14 +148,15 @@ class Consumer {
 
   // The first block of a task that the warpgroup sees.
   __device__ __forceinline__ void start(Weights& weight, Rows& rows, const State& state,
-                                        const Task<S>& task, int block) {
+                                        const Task<S>& task, int block, bool more, bool whole) {
     Scores score;
     await_keys();
     issue_scores(score);
     wgmma_wait<0>();
     pin(score);
     leave_keys();
-    state.template prepare<true>(score, task, block, row_);
+    if (!more) leave_queries();
+    if (kGeneral || !whole) state.template prepare<true>(score, task, block, row_);
     float factor[2];
     advance<Element>(score, rows, state.scale(), factor);  // there is no O yet
     weigh(score, rows, state.scale());
@@ -175,6 +179,7 @@ class Consumer {
     wgmma_wait<1>();
     pin(score);
     leave_keys();
+    if (!more) leave_queries();
     state.template prepare<kMasked>(score, task, block, row_);
     float factor[2];
     const bool rescale = advance<Element>(score, rows, state.scale(), factor);
@@ -193,18 +198,18 @@ class Consumer {
     Weights weight;
     int block = all.last - 1;
     for (; block >= own.last; --block) pass_on(true);
-    start(weight, rows, state, task, block);
+    start(weight, rows, state, task, block, block > own.first,
+          own.whole_first <= block && block < own.whole_last);
     --block;
     if (block >= own.first) await_keys();
-    if constexpr (!kGeneral) {  // else there is so much code a step that one copy must do
-      for (; block >= own.whole_last; --block)
+    // (The general flavour has so much code a step that one copy must do.)
+    for (int end = kGeneral ? own.first : own.whole_last;; end = own.first) {
+      for (; block >= end; --block)
         step<true>(out, weight, rows, state, task, block, block > own.first);
+      if (end == own.first) break;
       for (; block >= own.whole_first; --block)
         step<false>(out, weight, rows, state, task, block, block > own.first);
     }
-    for (; block >= own.first; --block)
-      step<true>(out, weight, rows, state, task, block, block > own.first);
-    leave_queries();
     await_values();
     issue_out(out, weight);
     await_out(out);
@@ -229,7 +234,6 @@ class Consumer {
     to.lse_stride = a.lse.seq;
     to.rows = task.rows;
     to.columns = static_cast<int>(a.dim_v);
-    to.aligned = p_.aligned_out;
     store_out<Element>(out, f, to, row_);
     store_lse(f, to, row_);
   }
@@ -241,6 +245,7 @@ class Consumer {
   Ring<S::kStages> k_, v_;
   Ring<S::kQueryStages> q_;
   int slot_ = 0;
+  int has_out_ = 0;  // does `out` belong to the task?
 };
 
 }  // namespace tessera::cuda::hopper

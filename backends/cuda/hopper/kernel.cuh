@@ -14,7 +14,6 @@ __device__ __forceinline__ void init_barriers(Shared<S>& s, bool cleaner) {
   constexpr int kConsumerWarps = 4 * S::kWarpgroups;
   for (int i = 0; i < S::kQueryStages; ++i) {
     s.opened[i].init(1);
-    s.q_landed[i].init(1);
     s.q_full[i].init(1);
     s.q_empty[i].init(kConsumerWarps + (cleaner ? 1 : 0));
   }
@@ -32,8 +31,7 @@ template <class Element, class S, bool kGeneral>
 __global__ void __launch_bounds__(S::kThreads, 1) forward(const __grid_constant__ Parameters p) {
   extern __shared__ __align__(1024) unsigned char memory[];
   auto& shared = *reinterpret_cast<Shared<S>*>(memory);
-  const bool cleaner = p.clean_rows || p.clean_keys;
-  if (threadIdx.x == 0) init_barriers<S>(shared, cleaner);
+  if (threadIdx.x == 0) init_barriers<S>(shared, p.clean_keys);
   __syncthreads();
   const int warpgroup = uniform(static_cast<int>(threadIdx.x) / 128);
   if (warpgroup == 0) {
@@ -41,7 +39,7 @@ __global__ void __launch_bounds__(S::kThreads, 1) forward(const __grid_constant_
     const int warp = uniform(static_cast<int>(threadIdx.x) / 32);
     if (warp == 0) {
       if (elect_one()) Loader<S>(shared, p).run();
-    } else if (warp == 1 && cleaner) {
+    } else if (warp == 1 && p.clean_keys) {
       Cleaner<S>(shared, p, static_cast<int>(threadIdx.x) % 32).run();
     }
   } else {

@@ -98,6 +98,17 @@ double most_tasks(const Problem& p, int rows) {
   return blocks * static_cast<double>(p.query.extent.head);
 }
 
+// A lane writes 16 bytes at once.
+std::string reject_result(const TensorSpec& out) {
+  const Extents& e = out.extent;
+  if (e.batch == 0 || e.head == 0 || e.seq == 0 || rows_aligned(out)) return {};
+  return "out has an alignment of " + std::to_string(out.alignment) + " bytes and strides of " +
+         std::to_string(out.stride.batch) + ", " + std::to_string(out.stride.head) + ", " +
+         std::to_string(out.stride.seq) +
+         " elements (batch, head, seq); it writes rows that begin at multiples of 16 bytes: "
+         "forward.mma takes it";
+}
+
 std::string reject(const Problem& p, const Device& device, int choice) {
   if (device.capability != 90)
     return "the device has compute capability " + version_text(device.capability) +
@@ -112,6 +123,7 @@ std::string reject(const Problem& p, const Device& device, int choice) {
   if (reason.empty()) reason = reject_operand("query", p.query);
   if (reason.empty()) reason = reject_operand("key", p.key);
   if (reason.empty()) reason = reject_operand("value", p.value);
+  if (reason.empty()) reason = reject_result(*p.out);
   if (reason.empty() &&
       most_tasks(p, kChoices[static_cast<std::size_t>(choice)].general.rows) > kMostTasks)
     reason = "it would have more than 2147400000 tasks: forward.mma takes it";
@@ -135,14 +147,21 @@ std::size_t workspace_bytes(const Problem& p) {
 
 // --- Launch ----------------------------------------------------------------------------------
 
-// Query heads whose keys and values leave some of the L2 cache: 31 of an H200's 50 MB, where 32 was
-// measured to be good.
-int heads_a_section(const kernel::ForwardArguments& a, const Device& device) {
+// Query heads in a section, whose keys and values leave some of the L2 cache: 31 of an H200's 50
+// MB, where 32 was measured to be good; yet so many that each section's short tasks can fill up
+// what its long ones leave of the machine, the last section's above all: it is not much smaller.
+int heads_a_section(const kernel::ForwardArguments& a, Index blocks, const Device& device) {
   constexpr Index kElement = 2;
+  const Index all = a.batch * a.head_q, group = a.head_q / a.head_k;
   const Index bytes = std::max<Index>(1, a.seq_k * (a.dim + a.dim_v) * kElement);
-  const Index keys = std::max<Index>(1, static_cast<Index>(device.l2 / 8 * 5) / bytes);
-  const Index group = a.head_q / a.head_k;
-  return static_cast<int>(std::min(keys * group, a.batch * a.head_q));
+  const Index fitting = static_cast<Index>(device.l2 / 8 * 5) / bytes * group;
+  const Index filling = 7 * Index{device.multiprocessors} / 4 / std::max<Index>(1, blocks) + 1;
+  const Index most = std::max({Index{1}, fitting, filling});
+  for (Index sections = (all + most - 1) / most;; --sections) {
+    if (sections <= 1) return static_cast<int>(all);
+    const Index heads = (all + sections - 1) / sections, last = all - heads * (sections - 1);
+    if (4 * last >= 3 * heads) return static_cast<int>(heads);
+  }
 }
 
 bool uneven(const kernel::ForwardArguments& a) {
@@ -171,15 +190,14 @@ Parameters parameters(const Launch& launch, const Variant& variant, Index* prefi
       keys ? make_map(a.value, dtype, batch, a.head_k, a.total_k, a.dim_v, variant.keys) : p.query;
   p.arguments = a;
   p.order = kernel::work_order(a, variant.rows, prefix);
+  p.group = static_cast<int>(a.head_q / a.head_k);
   if (!a.packed() && p.order.heaviest != kernel::Heaviest::None)
-    p.section = heads_a_section(a, launch.device);
+    p.section = heads_a_section(a, p.order.blocks, launch.device);
   p.tasks = a.packed() ? 0 : static_cast<int>(p.order.size());
   p.scale = a.scale * kernel::kLog2E;
   p.modifiers = modifiers(a);
   p.keep_scale = a.dropout.keep_scale();
-  p.clean_rows = a.packed() || a.query_end;
   p.clean_keys = a.packed() || a.key_begin || a.key_end;
-  p.aligned_out = rows_aligned(*launch.problem.out);
   return p;
 }
 

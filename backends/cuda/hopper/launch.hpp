@@ -24,6 +24,7 @@ struct Parameters {
   kernel::ForwardArguments arguments;
   kernel::WorkOrder order;
 
+  int group;     // query heads that share a key head
   int section;   // heads whose keys and values stay in L2 together; 0: `order` stands
   int tasks;     // packed: the order's size is known on the device alone
   int* counter;  // of tasks beyond a block's first, 0 at the start; null: dealt in equal steps
@@ -32,9 +33,7 @@ struct Parameters {
   kernel::ScoreModifiers modifiers;  // but for the slope of ALiBi, which is a head's
   float keep_scale;                  // of weights that dropout keeps
 
-  bool clean_rows;   // may rows from a task's end on hold something, here...
-  bool clean_keys;   // ... or keys outside of the sequence?
-  bool aligned_out;  // rows, to 16 bytes
+  bool clean_keys;  // may keys outside of the sequence hold something?
 };
 
 // The kernel's handle, and what a block of it asks for. Each instantiation is a file of its own.

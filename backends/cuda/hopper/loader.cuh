@@ -17,20 +17,24 @@ class Loader {
   __device__ __forceinline__ void run() {
     const int tasks = p_.order.prefix ? static_cast<int>(p_.order.size()) : p_.tasks;
     int index = static_cast<int>(blockIdx.x);
-    for (; index < tasks; index = next(index)) {
+    const Task<S>* before = nullptr;  // whose first block's values are still to be loaded
+    for (;;) {
       Task<S>& task = s_.task[slot_];
-      describe(p_, index, task);
-      const int head = static_cast<int>(kernel::key_head(p_.arguments, task.head));
+      describe_next(index, tasks, task);  // before room for those values is waited for
+      if (before != nullptr) load_values(*before, before->head / p_.group, before->all.first);
+      if (index >= tasks) break;
+      const int head = task.head / p_.group;
       const int first = task.all.first, last = task.all.last;
       if (first < last) load_keys(task, head, last - 1);
+      describe_own(task);  // while the first keys are on their way
       load_queries(task, first < last);
       for (int block = last - 2; block >= first; --block) {
         load_keys(task, head, block);
         load_values(task, head, block + 1);
       }
-      if (first < last) load_values(task, head, first);
+      before = first < last ? &task : nullptr;
+      index = next(index);
     }
-    s_.task[slot_].all.last = -1;
     open();
     s_.q_full[q_.stage].arrive();
   }
@@ -42,6 +46,14 @@ class Loader {
     return p_.counter == nullptr ? index + step : step + atomicAdd(p_.counter, 1);
   }
 
+  __device__ __forceinline__ void describe_next(int index, int tasks, Task<S>& task) {
+    if (index < tasks) {
+      describe(p_, index, task);
+    } else {
+      task.all.last = -1;  // that was the last one
+    }
+  }
+
   // Publishes the task to the cleaner once there is room for its rows.
   __device__ __forceinline__ void open() {
     s_.q_empty[q_.stage].wait(q_.phase ^ 1);
@@ -51,12 +63,10 @@ class Loader {
 
   __device__ __forceinline__ void load_queries(const Task<S>& task, bool some) {
     open();
-    const bool clean = p_.clean_rows && task.live < S::kRows;
     if (some) {
-      Barrier& full = clean ? s_.q_landed[q_.stage] : s_.q_full[q_.stage];
-      load<S::kPanels, S::kRows>(s_.query[q_.stage], p_.query, full,
-                                 static_cast<int>(task.query + task.row_first), task.head,
-                                 task.batch, stream_through_l2());
+      load<S::kPanels, S::kRows>(s_.query[q_.stage], p_.query, s_.q_full[q_.stage],
+                                 task.query + task.row_first, task.head, task.batch,
+                                 stream_through_l2());
     } else {
       s_.q_full[q_.stage].arrive();
     }
@@ -66,8 +76,7 @@ class Loader {
   __device__ __forceinline__ void load_keys(const Task<S>& task, int head, int block) {
     s_.k_empty[k_.stage].wait(k_.phase ^ 1);
     load<S::kPanels, S::kKeys>(s_.key[k_.stage], p_.key, s_.k_full[k_.stage],
-                               static_cast<int>(task.key) + block * S::kKeys, head, task.batch,
-                               keep_in_l2());
+                               task.key + block * S::kKeys, head, task.batch, keep_in_l2());
     k_.advance();
   }
 
@@ -75,9 +84,8 @@ class Loader {
     s_.v_empty[v_.stage].wait(v_.phase ^ 1);
     const bool clean = p_.clean_keys && task.sticks_out(block);
     Barrier& full = clean ? s_.v_landed[v_.stage] : s_.v_full[v_.stage];
-    load<S::kPanelsV, S::kKeys>(s_.value[v_.stage], p_.value, full,
-                                static_cast<int>(task.key) + block * S::kKeys, head, task.batch,
-                                keep_in_l2());
+    load<S::kPanelsV, S::kKeys>(s_.value[v_.stage], p_.value, full, task.key + block * S::kKeys,
+                                head, task.batch, keep_in_l2());
     v_.advance();
   }
 
@@ -101,10 +109,9 @@ class Loader {
 };
 
 // Where a tile sticks out of a sequence it brings the neighbour's rows, or padding: any bits. A
-// weight of 0 does not hide them, for 0 · NaN is NaN. So values outside become 0 before anyone
-// multiplies with them; rows of queries too, because the rows of a warp decide together when to
-// rescale, and a row's bits shall depend on its own sequence alone. (Keys outside need nothing:
-// their scores are replaced.)
+// weight of 0 does not hide them, for 0 · NaN is NaN: values outside become 0 before anyone
+// multiplies with them. (Keys outside need nothing, their scores are replaced; nor do queries, for
+// rows have nothing to do with one another.)
 template <class S>
 class Cleaner {
  public:
@@ -117,12 +124,9 @@ class Cleaner {
       const Task<S>& task = s_.task[slot_];
       const int first = task.all.first, last = task.all.last;
       if (last < 0) return;
-      if (p_.clean_rows && first < last && task.live < S::kRows) clean_rows(task);
-      if (p_.clean_keys) {
-        for (int block = last - 1; block >= first; --block) {
-          if (task.sticks_out(block)) clean_values(task, block);
-          v_.advance();
-        }
+      for (int block = last - 1; block >= first; --block) {
+        if (task.sticks_out(block)) clean_values(task, block);
+        v_.advance();
       }
       __syncwarp();
       if (lane_ == 0) s_.q_empty[q_.stage].arrive();
@@ -132,41 +136,26 @@ class Cleaner {
   }
 
  private:
-  __device__ __forceinline__ void clean_rows(const Task<S>& task) {
-    s_.q_landed[q_.stage].wait(landed(q_landed_, q_.stage));
-    zero<S::kPanels, S::kRows>(s_.query[q_.stage], task.live, S::kRows);
-    announce(s_.q_full[q_.stage]);
-  }
   __device__ __forceinline__ void clean_values(const Task<S>& task, int block) {
-    s_.v_landed[v_.stage].wait(landed(v_landed_, v_.stage));
-    zero<S::kPanelsV, S::kKeys>(s_.value[v_.stage], 0, task.slot_of(task.band.begin, block));
-    zero<S::kPanelsV, S::kKeys>(s_.value[v_.stage], task.slot_of(task.band.end, block), S::kKeys);
-    announce(s_.v_full[v_.stage]);
+    // This barrier has a phase for each tile that is cleaned alone: parities, a bit a stage.
+    s_.v_landed[v_.stage].wait(v_landed_ >> v_.stage & 1);
+    v_landed_ ^= 1u << v_.stage;
+    zero(s_.value[v_.stage], 0, task.slot_of(task.band.begin, block));
+    zero(s_.value[v_.stage], task.slot_of(task.band.end, block), S::kKeys);
+    fence_proxy_async();
+    __syncwarp();
+    if (lane_ == 0) s_.v_full[v_.stage].arrive();
   }
 
-  // These barriers have a phase for each tile that is cleaned alone: parities, a bit a stage.
-  __device__ static __forceinline__ std::uint32_t landed(std::uint32_t& parities, int stage) {
-    const std::uint32_t parity = parities >> stage & 1;
-    parities ^= 1u << stage;
-    return parity;
-  }
-
-  // Rows [from, to) of every panel: whole rows, so the swizzle inside them does not matter.
+  // Keys [from, to) of every panel: whole rows, so the swizzle inside them does not matter.
   // (Not unrolled: these warps have few registers.)
-  template <int kPanels, int kRows>
   __device__ __forceinline__ void zero(unsigned char* tile, int from, int to) {
     const std::uint32_t begin = shared_address(tile) + from * kPanelRowBytes + lane_ * 16;
     const std::uint32_t end = shared_address(tile) + to * kPanelRowBytes;
 #pragma unroll 1
-    for (int panel = 0; panel < kPanels * kRows * kPanelRowBytes; panel += kRows * kPanelRowBytes)
+    for (int panel = 0; panel < S::kValueBytes; panel += S::kPanelBytes)
 #pragma unroll 1
       for (std::uint32_t at = begin; at < end; at += 32 * 16) store_zeros(at + panel);
-  }
-
-  __device__ __forceinline__ void announce(Barrier& full) {
-    fence_proxy_async();
-    __syncwarp();
-    if (lane_ == 0) full.arrive();
   }
 
   Shared<S>& s_;
@@ -174,7 +163,7 @@ class Cleaner {
   const int lane_;
   Ring<S::kStages> v_;
   Ring<S::kQueryStages> q_;
-  std::uint32_t v_landed_ = 0, q_landed_ = 0;
+  std::uint32_t v_landed_ = 0;
   int slot_ = 0;
 };
 

@@ -8,7 +8,7 @@ namespace tessera::cuda::hopper {
 
 template <class S>
 __device__ __forceinline__ kernel::TileBand band_of(const Task<S>& task, int block) {
-  return kernel::relative_to(task.band, task.row_first, static_cast<Index>(block) * S::kKeys);
+  return kernel::relative_to(task.band, task.row_first, block * S::kKeys);
 }
 
 // The same number, of which the compiler no longer knows that all threads have it: there are far

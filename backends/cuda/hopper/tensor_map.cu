@@ -13,7 +13,7 @@ namespace {
 constexpr Index kElement = 2;  // bytes
 constexpr Index kAlignment = 16;
 constexpr Index kMostStride = Index{1} << 40;  // bytes, exclusive
-constexpr Index kMostExtent = Index{1} << 31;  // exclusive: coordinates are signed
+constexpr Index kMostExtent = Index{1} << 29;  // exclusive: positions, see kernel::kOpen
 
 // The driver's function; libcuda is not linked.
 using Encode = CUresult (*)(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*, const cuuint64_t*,
@@ -46,7 +46,7 @@ std::string reject_axis(const std::string& name, const char* axis, Index extent,
            ": forward.mma takes it";
   };
   if (extent >= kMostExtent)
-    return text("extent", extent, "TMA reads fewer than 2147483648 elements along an axis");
+    return text("extent", extent, "it reads fewer than 536870912 elements along an axis");
   if (stride * kElement % kAlignment != 0)
     return text("stride", stride, "TMA needs multiples of 8 elements (16 bytes)");
   if (stride >= kMostStride / kElement)
