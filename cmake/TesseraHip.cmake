@@ -81,9 +81,12 @@ message(STATUS "HIP: ${TESSERA_HIP_TOOLKIT} (${TESSERA_HIP_COMPILER}) for ${TESS
 # What reads code objects: the compiler's own.
 get_filename_component(folder "${TESSERA_HIP_COMPILER}" REALPATH)
 get_filename_component(folder "${folder}" DIRECTORY)
-find_program(TESSERA_HIP_READELF NAMES llvm-readelf HINTS "${folder}" NO_DEFAULT_PATH)
-find_program(TESSERA_HIP_READELF NAMES llvm-readelf-22 llvm-readelf-19 llvm-readelf)
-mark_as_advanced(TESSERA_HIP_READELF)
+foreach(tool IN ITEMS readelf objdump)
+  string(TOUPPER "TESSERA_HIP_${tool}" variable)
+  find_program(${variable} NAMES llvm-${tool} HINTS "${folder}" NO_DEFAULT_PATH)
+  find_program(${variable} NAMES llvm-${tool}-22 llvm-${tool}-19 llvm-${tool})
+  mark_as_advanced(${variable})
+endforeach()
 
 # --- How kernels are compiled ------------------------------------------------------------------------------------
 
