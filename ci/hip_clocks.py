@@ -25,6 +25,7 @@ rescales. And vector instructions for a pair of scores besides its two exponenti
 
 --gate DIM,...: exit status 1 if a plain fp16 or bf16 forward kernel of these head dimensions misses
 GATES, beyond what EXCEPTIONS allows, or is not there. --json FILE: all of it, and the mix.
+--markdown: the rows of docs/hip.md's table instead.
 
 Not counted: latencies, waits and barriers, bank conflicts, caches, memory. A cap is no speed.
 """
@@ -111,12 +112,22 @@ def look_at(text, notes, instance, rates):
         raise NotUnderstood(f"it has no {name}")
     loops = Loops(symbols[name], lambda each: hip_costs.count(each, rates))
     dims = head_dims(instance)
-    a_score = 2 * sum(dims) * rates["lanes"] if dims else 0  # FLOP, and an exponential each
-    found = loops.steady(lambda way: not dims or way["flop"] <= a_score * way["exp"])
+    waves = -(-kernel["threads"] // rates["lanes"])
+    if dims:
+        # A score is 2·(d + dv) FLOP, and an exponential. A wave holds as many rows as a matrix
+        # instruction has columns, so that for 2·(d + dv) FLOP of each of them a number of K and V,
+        # two bytes (four of fp32), is brought to LDS for all waves.
+        a_score = 2 * sum(dims) * rates["lanes"]
+        number = 4 if "fp32" in instance else 2
+        rows = 2 / number * max(map(hip_costs.columns, symbols[name])) * waves
+        found = loops.steady(
+            lambda way: way["flop"] <= a_score * way["exp"], lambda flop: flop / max(rows, 1)
+        )
+    else:
+        found = loops.steady()
     if found is None:
         return None
     head, way, dearest = found
-    waves = -(-kernel["threads"] // rates["lanes"])
     figures = {
         "resources": kernel,
         "waves_a_simd": hip_costs.resident_waves(kernel, rates),
@@ -250,6 +261,25 @@ def table_row(instance, target, figures):
     return row + ("  " + ", ".join(notes) if notes else "")
 
 
+def markdown_row(instance, target, figures):
+    clocks, resources = figures["clocks"], figures["resources"]
+    element, dim = instance.split("_")[1:3]
+    vector = max(clocks["vector"], clocks.get("trans", 0))
+    cells = [f"{element}, {dim}", target, resources["vgpr"], resources["LDS"]]
+    cells += [f"{figures['waves_a_simd']:g}"]
+    cells += [f"{each:.0f}" for each in (clocks["matrix"], vector, clocks["LDS"], clocks["issue"])]
+    cells += [f"{100 * figures[cap]:.0f} %" for cap in ("cap", "cap_exp_twice")]
+    cells += [f"{figures['a_pair']:.2f}", figures["counts"].get("waits_for_all", 0)]
+    return "| " + " | ".join(map(str, cells)) + " |"
+
+
+def print_markdown(kernels):
+    plain = [key for key in kernels if GATED.fullmatch(key[0])]
+    # By head dimension; then as the build lists them.
+    for key in sorted(plain, key=lambda key: int(GATED.fullmatch(key[0]).group(2))):
+        print(markdown_row(*key, kernels[key]))
+
+
 def output_of(*command):
     return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
@@ -303,6 +333,7 @@ def main():
         "--gate", metavar="DIM,DIM", help="head dimensions that must be there and pass"
     )
     parser.add_argument("--json", type=Path, metavar="FILE")
+    parser.add_argument("--markdown", action="store_true")
     parser.add_argument("--rates", type=Path, default=RATES)
     parser.add_argument("list", type=Path, help="lines of: instance target file")
     arguments = parser.parse_args()
@@ -310,7 +341,8 @@ def main():
     objects = [each for each in objects if re.search(arguments.only, each[0])]
     rates = hip_costs.load_rates(arguments.rates)
     kernels, failures, without = {}, [], 0
-    print(table_head())
+    if not arguments.markdown:
+        print(table_head())
     for instance, target, file in objects:
         try:
             if target not in rates:
@@ -332,8 +364,12 @@ def main():
             without += 1
             continue
         kernels[instance, target] = figures
-        print(table_row(instance, target, figures))
-    print(f"{len(kernels)} kernels; {without} more multiply no matrices in a loop")
+        if not arguments.markdown:
+            print(table_row(instance, target, figures))
+    if arguments.markdown:
+        print_markdown(kernels)
+    else:
+        print(f"{len(kernels)} kernels; {without} more multiply no matrices in a loop")
     if not kernels:
         failures.append("the build has no HIP kernel that multiplies matrices")
     if arguments.gate is not None:

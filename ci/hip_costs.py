@@ -61,6 +61,12 @@ def width(name, widths):
     raise Unknown(f"how wide {name} is")
 
 
+def columns(instruction):
+    """Of a matrix instruction's result; of others 0."""
+    shape = SHAPE.match(instruction.name)
+    return int(shape.group(2)) if shape else 0
+
+
 def count_matrix(name, rates):
     shape = SHAPE.match(name)
     if not shape or name not in rates["matrix"]:

@@ -1,10 +1,10 @@
 """What a kernel's steady loop executes, read from llvm-objdump's text.
 
 Basic blocks come from branch targets, loops from back edges. Steady is the loop, and of the ways
-from its head back to it the one, that multiplies most; of several the one that brings most bytes to
-LDS, and of those the cheapest for the vector pipe. So it takes no branch that only masks, rescales,
-or finds that no block is left to load. What only some lanes or waves do counts as if every wave did
-it. A loop within it counts as often as it runs, where that is a constant.
+from its head back to it the one, that multiplies most; of several the one that brings most of the
+bytes that a step needs to LDS, and of those the cheapest for the vector pipe. So it takes no branch
+that only masks, rescales, or finds that no block is left to load. What only some lanes or waves do
+counts as if every wave did it. A loop within it counts as often as it runs, where that is constant.
 """
 
 import re
@@ -183,9 +183,14 @@ def constant(text):
 
 
 def writes(instruction, register):
-    return instruction.operands.split(",")[
-        0
-    ].strip() == register and not instruction.name.startswith("s_cmp")
+    """Its first operand is the register, or a range that has it."""
+    first = instruction.operands.split(",")[0].strip()
+    if instruction.name.startswith("s_cmp"):
+        return False
+    range_ = re.fullmatch(r"s\[(\d+):(\d+)\]", first)
+    if range_ and re.fullmatch(r"s\d+", register):
+        return int(range_.group(1)) <= int(register[1:]) <= int(range_.group(2))
+    return first == register
 
 
 def trip_count(blocks, head, body):
@@ -269,9 +274,11 @@ class Way:
 STEP = ("flop", "exp", "filled", "loaded", "vector_clocks")
 
 
-def merit(flop, _, filled, loaded, vector_clocks):
-    """More is better: multiplications, bytes read and put into LDS, and then the fewest clocks."""
-    return flop, min(filled, loaded), -vector_clocks
+def merit(sums, needs=lambda flop: float("inf")):
+    """More is better: multiplications, bytes read and put into LDS, up to what a step with these
+    multiplications needs, and then the fewest clocks."""
+    flop, _, filled, loaded, vector_clocks = sums
+    return flop, min(filled, loaded, needs(flop)), -vector_clocks
 
 
 @dataclass(frozen=True)
@@ -297,7 +304,7 @@ class Label:
 def keep_best(labels):
     """Without those that cost as much or more than one that does as much or more."""
     kept = defaultdict(list)
-    for label in sorted(labels, key=lambda each: merit(*each.sums), reverse=True):
+    for label in sorted(labels, key=lambda each: merit(each.sums), reverse=True):
         flop, exp, filled, loaded, clocks = label.sums
         alike = kept[flop, exp]
         if not any(a >= filled and b >= loaded and c <= clocks for a, b, c, _ in alike):
@@ -412,7 +419,7 @@ class Loops:
         """The way of a whole inner loop."""
         if head not in self.whole:
             labels = self.through(head, keep_best)
-            best = max(labels, key=lambda each: merit(*each.sums)).way() if labels else Way()
+            best = max(labels, key=lambda each: merit(each.sums)).way() if labels else Way()
             trips = self.trips[head]
             self.whole[head] = Way(unknown=trips is None or not labels)
             self.whole[head].add(best, trips or 1)
@@ -422,9 +429,10 @@ class Loops:
         """FLOP of the way through a loop that multiplies most, if loops within it run once."""
         return max((each.sums[0] for each in self.through(head, keep_dearest)), default=0)
 
-    def steady(self, possible=lambda counts: True):
+    def steady(self, possible=lambda counts: True, needs=lambda flop: float("inf")):
         """(the steady loop's head, its way, its dearest way); None if no loop multiplies. Branches
-        that depend on one another make ways that nobody takes: not `possible` ones."""
+        that depend on one another make ways that nobody takes: not `possible` ones. A step brings
+        no more bytes to LDS than it `needs`."""
         found = []
         for head in self.candidates():
             labels = self.through(head, keep_best)
@@ -433,7 +441,7 @@ class Loops:
             if self.candidates():
                 raise NotUnderstood("no way through a loop of it is possible")
             return None
-        label, head = max(found, key=lambda each: merit(*each[0].sums))
+        label, head = max(found, key=lambda each: merit(each[0].sums, needs))
         way = label.way()
         around = [each for each in self.loops if self.loops[head] < self.loops[each]]
         if way.unknown or any(self.most(each) > 4 * label.sums[0] for each in around):

@@ -168,6 +168,12 @@ class Steps(unittest.TestCase):
         shared = hip_costs.clocks(counts, 2, RATES["gfx942"], first_pass=True)
         self.assertEqual(shared["vector"], 416 + 16 * 4)
 
+    def test_idle_turns_and_slow_multiplications(self):
+        body = f"loop:\n{MFMA}\ns_nop 7\nv_mul_lo_u32 v1, v2, v3\ns_cbranch_scc1 loop\ns_endpgm"
+        counts = steady(body)[0].counts
+        clocks = hip_costs.clocks(counts, 1, RATES["gfx942"])
+        self.assertEqual((clocks["vector"], clocks["issue"]), (16, 4 * (4 + 7)))
+
     def test_reads_from_lds_twice_as_fast_on_gfx950(self):
         body = f"""
             loop:
@@ -330,12 +336,34 @@ class InnerLoops(unittest.TestCase):
         way, _ = steady(self.BODY.replace("LIMIT", "s9"))
         self.assertEqual((way.counts["matrix"], way.counts["vector"]), (1, 1))
 
+    def test_of_a_counter_that_something_else_writes_the_length_is_unknown(self):
+        for line in (
+            "s_mov_b64 s[4:5], 0",
+            "s_load_dwordx4 s[4:7], s[0:1], 0x0",
+            "s_mov_b32 s4, s9",
+        ):
+            body = self.BODY.replace("LIMIT", "8").replace("inner:", f"inner:\n{line}")
+            self.assertEqual(steady(body)[0].counts["matrix"], 1, line)
+
     def test_refuses_one_of_unknown_length_on_the_way(self):
         body = f"""
             outer:
             {MFMA}
             inner:
             v_mov_b32_e32 v1, v2
+            s_cbranch_scc1 inner
+            s_cbranch_vccnz outer
+            s_endpgm
+            """
+        with self.assertRaisesRegex(NotUnderstood, "nobody knows how often"):
+            steady(body)
+
+    def test_refuses_a_small_part_of_what_a_loop_around_it_multiplies(self):
+        body = f"""
+            outer:
+            {repeat(MFMA, 8)}
+            inner:
+            {MFMA}
             s_cbranch_scc1 inner
             s_cbranch_vccnz outer
             s_endpgm
@@ -534,6 +562,14 @@ class Gates(unittest.TestCase):
         )
         self.assertEqual(figures(body)["counts"]["matrix"], 16)
 
+    def test_a_dearer_way_that_brings_more_than_a_step_needs(self):
+        # 16 multiplications and 32 rows of each of four waves need 2 KB of each; STEP brings one.
+        enough = "ds_write_b128 v9, v[40:43]\nbuffer_load_dwordx4 v[40:43], v4, s[72:75], 0 offen\n"
+        more = f"s_cbranch_vccz a\nv_mov_b32_e32 v1, v2\n{enough}a:"
+        for times, found in ((0, 2048), (1, 2048)):
+            counts = figures(STEP.replace("s_cmp", f"{enough * times}{more}\ns_cmp"))["counts"]
+            self.assertEqual((counts["filled"], counts["vector"]), (found, 41 - times))
+
     def test_gates(self):
         gate = hip_clocks.gate_of
         self.assertEqual(gate("forward_fp16_128", "gfx942", RATES["gfx942"]), 0.95)
@@ -602,6 +638,13 @@ class Program(unittest.TestCase):
         )
         self.assertEqual(written["compiler"], ["Debian clang version 22.1.8 (1)"])
         self.assertRegex(written["date"], r"\d{4}-\d\d-\d\d")
+
+    def test_prints_rows_for_the_documentation(self):
+        status, printed, _ = self.run_on(["forward_fp16_64 gfx942 a"], "--markdown")
+        cells = (
+            "fp16, 64 | gfx942 | 200 | 32768 | 2 | 512 | 416 | 544 | 288 | 94 % | 94 % | 5.00 | 0"
+        )
+        self.assertEqual((status, printed), (0, f"| {cells} |\n"))
 
     def test_gated(self):
         status, printed, _ = self.run_on(["forward_fp16_64 gfx942 a"], "--gate", "64")
