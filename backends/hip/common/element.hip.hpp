@@ -22,7 +22,15 @@ struct Fp16 {
   }
   // Of weights, which are not negative.
   TESSERA_DEVICE static std::uint32_t pack_weights(float low, float high) {
+#if defined(__gfx90a__) || defined(__gfx942__)
+    // A multiplication rounds into either half of a register, a conversion into the low one only.
+    // clang would drop the one by 1.
+    float one = 1.0f;
+    asm("" : "+s"(one));
+    return pack(__builtin_fmaf(low, one, 0.0f), __builtin_fmaf(high, one, 0.0f));
+#else
     return pack(low, high);
+#endif
   }
   // To nearest; beyond the largest infinity.
   TESSERA_DEVICE static float rounded(float x) {
@@ -39,11 +47,17 @@ struct Bf16 {
   TESSERA_DEVICE static std::uint32_t pack(float low, float high) {
     return std::uint32_t{kernel::float_to_bf16(high)} << 16 | kernel::float_to_bf16(low);
   }
-  // Ties away from zero. A NaN whose fraction is all ones does not survive it; it need not: it has
+  // gfx950: to nearest; else ties away from zero, where a NaN whose fraction is all ones does not survive it; it need not: it has
   // made the row's sum NaN.
   TESSERA_DEVICE static std::uint32_t pack_weights(float low, float high) {
+#if defined(__gfx950__)
+    using Floats = float __attribute__((ext_vector_type(2)));
+    using Numbers = __bf16 __attribute__((ext_vector_type(2)));
+    return __builtin_bit_cast(std::uint32_t, __builtin_convertvector((Floats{low, high}), Numbers));
+#else
     const std::uint32_t a = kernel::bits_of(low) + 0x8000u, b = kernel::bits_of(high) + 0x8000u;
     return __builtin_amdgcn_perm(b, a, 0x07060302u);
+#endif
   }
   TESSERA_DEVICE static float load(const void* data, std::int64_t i) {
     return kernel::bf16_to_float(static_cast<const std::uint16_t*>(data)[i]);

@@ -52,8 +52,11 @@ TESSERA_DEVICE T uniform(const T& value) {
 
 // --- Vectors of registers --------------------------------------------------------------------
 
-using Words2 = std::uint32_t __attribute__((ext_vector_type(2)));
-using Words4 = std::uint32_t __attribute__((ext_vector_type(4)));
+template <int kCount>
+using Words = std::uint32_t __attribute__((ext_vector_type(kCount)));
+using Words2 = Words<2>;
+using Words4 = Words<4>;
+using Pair = float __attribute__((ext_vector_type(2)));
 
 // --- Memory ----------------------------------------------------------------------------------
 
@@ -69,10 +72,43 @@ TESSERA_DEVICE __amdgpu_buffer_rsrc_t buffer_of(const void* data) {
   return __builtin_amdgcn_make_buffer_rsrc(const_cast<void*>(data), 0,
                                            static_cast<int>(kBeyondBuffer), kBufferFlags);
 }
-// 16 bytes, `offset` bytes on.
-TESSERA_DEVICE Words4 load_words4(__amdgpu_buffer_rsrc_t buffer, std::uint32_t offset) {
-  return __builtin_amdgcn_raw_buffer_load_b128(buffer, static_cast<int>(offset), 0, 0);
+// 4, 8 or 16 bytes, `offset` bytes on, and `further` bytes, the same in all lanes.
+template <int kCount>
+TESSERA_DEVICE Words<kCount> load_words(__amdgpu_buffer_rsrc_t buffer, std::uint32_t offset,
+                                        std::uint32_t further) {
+  const int at = static_cast<int>(offset), more = static_cast<int>(further);
+  if constexpr (kCount == 4) {
+    return __builtin_amdgcn_raw_buffer_load_b128(buffer, at, more, 0);
+  } else if constexpr (kCount == 2) {
+    return __builtin_amdgcn_raw_buffer_load_b64(buffer, at, more, 0);
+  } else {
+    return __builtin_amdgcn_raw_buffer_load_b32(buffer, at, more, 0);
+  }
 }
+TESSERA_DEVICE Words4 load_words4(__amdgpu_buffer_rsrc_t buffer, std::uint32_t offset) {
+  return load_words<4>(buffer, offset, 0);
+}
+
+#if defined(__gfx950__)
+// 16 bytes a lane from memory to LDS, where they follow one another from byte `lds` on; the wave
+// waits for them with wait_for_loads. In assembly, because clang would make every later read of
+// LDS wait for all of them.
+TESSERA_DEVICE void load_to_lds(std::uint32_t lds, __amdgpu_buffer_rsrc_t buffer,
+                                std::uint32_t offset, std::uint32_t further) {
+  asm volatile(
+      "s_mov_b32 m0, %0\n\t"
+      "s_nop 0\n\t"
+      "buffer_load_dwordx4 %1, %2, %3 offen lds" ::"s"(lds),
+      "v"(offset), "s"(buffer), "s"(further)
+      : "memory", "m0");
+}
+// Of 16 lanes lane p reads four numbers; lane l gets number l % 4 of lanes 4·i + l / 4, i < 4.
+TESSERA_DEVICE Words2 read_transposed(const std::uint16_t* from) {
+  using Numbers = short __attribute__((ext_vector_type(4)));
+  return __builtin_bit_cast(
+      Words2, __builtin_amdgcn_ds_read_tr16_b64_v4i16((__attribute__((address_space(3))) Numbers*)from));
+}
+#endif
 
 // --- Arithmetic ------------------------------------------------------------------------------
 
@@ -114,6 +150,12 @@ TESSERA_DEVICE float other_half(float x) {
 
 // No instruction moves over it: what is between two of them has the registers to itself.
 TESSERA_DEVICE void keep_order() { __builtin_amdgcn_sched_barrier(0); }
+
+// Which of a SIMD unit's waves goes first.
+template <int kPriority>
+TESSERA_DEVICE void set_priority() {
+  __builtin_amdgcn_s_setprio(kPriority);
+}
 
 // --- Between waves ---------------------------------------------------------------------------
 

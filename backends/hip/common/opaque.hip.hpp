@@ -13,6 +13,10 @@ TESSERA_DEVICE int anew(int x) {
   asm volatile("" : "+v"(x));
   return x;
 }
+TESSERA_DEVICE std::uint32_t anew(std::uint32_t x) {
+  asm volatile("" : "+v"(x));
+  return x;
+}
 
 // Likewise of one that all lanes share.
 TESSERA_DEVICE std::int64_t uniform_anew(std::int64_t x) {

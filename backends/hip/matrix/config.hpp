@@ -1,40 +1,35 @@
 #pragma once
-// Which forward kernels there are for matrix instructions, and what each keeps where.
-
-#include <cstddef>
-#include <cstdint>
+// Which forward kernels there are for matrix instructions, and what a work-group of each takes on.
 
 namespace tessera::hip::matrix {
 
-inline constexpr int kThreads = 256;
-
-// A work-group of kThreads holds 128 query rows, one a lane of a half wave, and walks over keys,
-// kKeys at a time.
-//
-//     LDS   keys      [kKeys, kDim]      rows padded by 8 numbers
-//           values    [kDimV, kKeys]     transposed, padded by 4
-//
-// Padded so, lanes that read one column of neighbouring rows meet no bank twice, and every place is
-// a constant away from one address a lane.
-template <int kDim_, int kDimV_, int kKeys_>
+// Head dimensions that a kernel holds.
+template <int kDim_, int kDimV_>
 struct Shape {
   static constexpr int kDim = kDim_;
   static constexpr int kDimV = kDimV_;
-  static constexpr int kKeys = kKeys_;
-  static constexpr int kRows = 128;
-  static constexpr int kKeyPitch = kDim + 8;  // numbers
-  static constexpr int kValuePitch = kKeys + 4;
-  static constexpr int kKeyNumbers = kKeys * kKeyPitch;
-  static constexpr int kNumbers = kKeyNumbers + kDimV * kValuePitch;
 };
 
-using Shape64 = Shape<64, 64, 32>;
-using Shape128 = Shape<128, 128, 32>;
-using Shape192x128 = Shape<192, 128, 32>;
-using Shape192 = Shape<192, 192, 32>;
-using Shape256 = Shape<256, 256, 32>;
+using Shape64 = Shape<64, 64>;
+using Shape128 = Shape<128, 128>;
+using Shape192x128 = Shape<192, 128>;
+using Shape192 = Shape<192, 192>;
+using Shape256 = Shape<256, 256>;
 
-// Two work-groups share a compute unit's 64 KB, where registers allow it.
-static_assert(2 * 2 * Shape128::kNumbers <= 64 * 1024 && 2 * Shape256::kNumbers <= 64 * 1024);
+// A work-group holds `rows` query rows and walks over keys, `keys` at a time.
+struct Blocking {
+  int threads = 256;
+  int rows = 128;
+  int keys = 32;
+};
+
+// On CDNA a wave holds 32 rows. Eight waves, two on each SIMD unit, take turns at its matrix unit
+// where 256 registers suffice for each; else four have 512. 64 keys halve what a step costs besides
+// its products; two blocks of so many fill gfx942's 64 KB of LDS at head dimension 128.
+constexpr Blocking blocking(bool cdna, int dim, int dim_v, bool general) {
+  if (!cdna) return {};
+  const bool eight = !general && dim + dim_v <= 320;
+  return {eight ? 512 : 256, eight ? 256 : 128, !general && dim <= 128 ? 64 : 32};
+}
 
 }  // namespace tessera::hip::matrix

@@ -21,6 +21,12 @@ constexpr std::array kChoices{make_choice<Shape64>("64"), make_choice<Shape128>(
                               make_choice<Shape192x128>("192x128"), make_choice<Shape192>("192"),
                               make_choice<Shape256>("256")};
 
+Blocking blocking_of(const Choice& choice, const Device& device, bool general) {
+  const bool rdna =
+      device.generation == Generation::Rdna3 || device.generation == Generation::Rdna4;
+  return blocking(!rdna, static_cast<int>(choice.dim), static_cast<int>(choice.dim_v), general);
+}
+
 std::string instance_of(const Choice& choice, DType dtype, bool general) {
   return std::string("forward_") + (dtype == DType::bf16 ? "bf16_" : "fp16_") +
          std::string(choice.shape) + (general ? "_general" : "");
@@ -48,13 +54,14 @@ void append(const Problem& problem, const Device& device, std::vector<backend::C
   candidate.rejected = reject(problem, device, choice);
   if (candidate.rejected.empty()) {
     const Choice& c = kChoices[static_cast<std::size_t>(choice)];
-    candidate.tile_q = c.rows;
-    candidate.tile_k = c.keys;
+    const Blocking b = blocking_of(c, device, gpu::general(problem));
+    candidate.tile_q = b.rows;
+    candidate.tile_k = b.keys;
     candidate.head_dim = c.dim;
     candidate.head_dim_v = c.dim_v;
-    candidate.why = "matrix instructions of " + device.isa + ", " + std::to_string(c.rows) +
-                    " rows x " + std::to_string(c.keys) + " keys a work-group of " +
-                    std::to_string(kThreads) + " threads; " +
+    candidate.why = "matrix instructions of " + device.isa + ", " + std::to_string(b.rows) +
+                    " rows x " + std::to_string(b.keys) + " keys a work-group of " +
+                    std::to_string(b.threads) + " threads; " +
                     (gpu::general(problem) ? "general" : "plain") + " flavour";
   }
   all.push_back(std::move(candidate));
@@ -64,13 +71,14 @@ void launch(const Launch& launch) {
   const kernel::ForwardArguments& a = launch.arguments;
   const Problem& problem = launch.problem;
   const Choice& choice = kChoices[static_cast<std::size_t>(launch.candidate.id)];
-  const ForwardParameters parameters =
-      forward_parameters(launch, choice.rows, choice.keys, kThreads, 1, 8);
-  if (parameters.tasks == 0) return;
   // The plain flavour multiplies by the scale after it has looked for the largest score.
   const bool general = a.general() || !(a.scale > 0);
+  const Blocking b = blocking_of(choice, launch.device, general);
+  const auto threads = static_cast<unsigned>(b.threads);
+  const ForwardParameters parameters = forward_parameters(launch, b.rows, b.keys, threads, 1, 8);
+  if (parameters.tasks == 0) return;
   queue(launch, instance_of(choice, problem.query.dtype, general),
-        {static_cast<unsigned>(parameters.groups), 1, 1}, kThreads, 0, &parameters,
+        {static_cast<unsigned>(parameters.groups), 1, 1}, threads, 0, &parameters,
         sizeof parameters);
 }
 
