@@ -51,8 +51,13 @@ class Walk {
     int tile = above_first(loop.last) - 1;
     begin(tile, out);
     for (;;) {
+      Source next_keys = keys(tile - 2 - turn_), next_values = values(tile - 1 - turn_);
       // One condition: a loop of several ends keeps its registers in several places.
-      while ((tile >= steady_first) & (tile < whole_last) & calm_) steady_step(tile--, out);
+      while ((tile >= steady_first) & (tile < whole_last) & calm_) {
+        steady_step(tile--, next_keys, next_values, out);
+        next_keys.first -= T::kKeys * next_keys.stride;
+        next_values.first -= T::kKeys * next_values.stride;
+      }
       make_weights_of_any(tile, tile < whole_first || tile >= whole_last, out);
       multiply_values(out);
       if (tile-- == 0) break;
@@ -109,9 +114,9 @@ class Walk {
   }
 
   // Of a tile that all rows see, where no maximum rises and none is large: no branch.
-  TESSERA_DEVICE void steady_step(int tile, Sums& out) {
-    const int next = tile - 1 - turn_;
-    staging_.turn_whole(keys(next - 1), values(next));
+  TESSERA_DEVICE void steady_step(int tile, const Source& next_keys, const Source& next_values,
+                                  Sums& out) {
+    staging_.turn_whole(next_keys, next_values);
     Scores score;
     get(score);
     block_.modify(score, first_ + tile);
