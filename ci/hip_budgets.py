@@ -33,7 +33,8 @@ EXCEPTIONS = (
     (r"backward_(fp16|bf16)_128_dk(_general)?", r"gfx1\d+", 40, 128),
     # CDNA: no vector register is left for the lanes that scalar ones spill into.
     (r"backward_(fp16|bf16)_\w+", r"gfx9\w+", 0, 40),
-    (r"forward_(fp16|bf16)_(192|192x128|256)(_general)?", r"gfx9\w+", 0, 40),
+    # To accumulation registers, not to memory: lanes of vector registers hold many scalars.
+    (r"forward_(fp16|bf16)_(256|\w+_general)", r"gfx9\w+", 3, 0),
 )
 
 

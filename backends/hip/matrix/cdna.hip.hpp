@@ -51,14 +51,16 @@ class Walk {
     int tile = above_first(loop.last) - 1;
     begin(tile, out);
     for (;;) {
-      Source next_keys = keys(tile - 2 - turn_), next_values = values(tile - 1 - turn_);
-      // One condition: a loop of several ends keeps its registers in several places.
-      while ((tile >= steady_first) & (tile < whole_last) & calm_) {
-        steady_step(tile--, next_keys, next_values, out);
-        next_keys.first -= T::kKeys * next_keys.stride;
-        next_values.first -= T::kKeys * next_values.stride;
+      if constexpr (!Rows::kGeneral) {
+        Source next_keys = keys(tile - 2 - turn_), next_values = values(tile - 1 - turn_);
+        // One condition: a loop of several ends keeps its registers in several places.
+        for (; (tile >= steady_first) & (tile < whole_last) & calm_; --tile) {
+          steady_step(next_keys, next_values, out);
+          next_keys.first -= T::kKeys * next_keys.stride;
+          next_values.first -= T::kKeys * next_values.stride;
+        }
       }
-      make_weights_of_any(tile, tile < whole_first || tile >= whole_last, out);
+      make_weights(tile, tile < whole_first || tile >= whole_last, out);
       multiply_values(out);
       if (tile-- == 0) break;
       multiply<kValues, kProducts>(out);
@@ -113,27 +115,22 @@ class Walk {
     }
   }
 
-  // Of a tile that all rows see, where no maximum rises and none is large: no branch.
-  TESSERA_DEVICE void steady_step(int tile, const Source& next_keys, const Source& next_values,
-                                  Sums& out) {
+  // Of a tile that all rows see, where nothing modifies scores, no maximum rises and none is large:
+  // no branch.
+  TESSERA_DEVICE void steady_step(const Source& next_keys, const Source& next_values, Sums& out) {
     staging_.turn_whole(next_keys, next_values);
     Scores score;
     get(score);
-    block_.modify(score, first_ + tile);
-    make_weights(score, tile);
+    weigh(score, row_, scale_);
+    pack_weights(score);
     barrier();
-    if (Rows::kRounds && block_.rounds()) {
-      accumulate_rounded(out);
-      multiply<kValues, kProducts>(out);
-    } else {
-      multiply<0, kProducts>(out);
-    }
+    multiply<0, kProducts>(out);
     barrier();
     vote();
   }
 
   // Weights of any tile, before the turn that multiplies them.
-  TESSERA_DEVICE void make_weights_of_any(int tile, bool masked, Sums& out) {
+  TESSERA_DEVICE void make_weights(int tile, bool masked, Sums& out) {
     stage(tile - 1 - turn_);
     keep_order();
     Scores score;
@@ -147,12 +144,15 @@ class Walk {
     for (int m = 0; m < T::kColumns; ++m) out[m] *= factor;
     keep_order();
     if (row_.large) subtract_maximum(score, row_);
-    make_weights(score, tile);
+    weigh(score, row_, scale_);
+    block_.drop(score, first_ + tile);
+    pack_weights(score);
     barrier();
   }
 
   // Of the scores that were made last.
   TESSERA_DEVICE void vote() {
+    if (Rows::kGeneral) return;  // they are products still
     Scores score;
     get(score);
     calm_ = !rises(score, row_) & !row_.large;
@@ -162,9 +162,8 @@ class Walk {
     for (int i = 0; i < T::kScores; ++i) score[i] = score_[i / Matrix::kSums][i % Matrix::kSums];
   }
 
-  TESSERA_DEVICE void make_weights(Scores& score, int tile) {
-    weigh(score, row_, scale_);
-    block_.drop(score, first_ + tile);
+  // The next buffer's.
+  TESSERA_DEVICE void pack_weights(const Scores& score) {
     TESSERA_UNROLL
     for (int t = 0; t < kWeights; ++t)
       weights_[t] = Matrix::template operand_of<Element>(score + 8 * t);
@@ -185,8 +184,8 @@ class Walk {
   }
 
   TESSERA_DEVICE void multiply_values(Sums& out) {
-    if (Rows::kRounds && block_.rounds()) {
-      accumulate_rounded(out);
+    if (multiplies_apart()) {
+      accumulate_apart(out);
     } else {
       multiply<0, kValues>(out);
     }
@@ -220,17 +219,23 @@ class Walk {
     set_priority<0>();
   }
 
-  // Oᵀ += Vᵀ·Pᵀ with the tile's products rounded to fp16.
-  TESSERA_DEVICE void accumulate_rounded(Sums& out) const {
+  // Accumulate::fp16 rounds a tile's products before it adds them. Where registers are short this is
+  // the way for all.
+  TESSERA_DEVICE bool multiplies_apart() const {
+    return Rows::kRounds && (T::kDimV > 192 || block_.rounds());
+  }
+  TESSERA_DEVICE void accumulate_apart(Sums& out) const {
     if constexpr (Rows::kRounds) {
-        TESSERA_UNROLL
+      const bool rounds = block_.rounds();
+      TESSERA_UNROLL
       for (int m = 0; m < T::kColumns; ++m) {
         Matrix::Sums sums = 0;
         TESSERA_UNROLL
         for (int t = 0; t < kWeights; ++t)
           Matrix::template multiply<Element>(sums, operands_.value(m, t), weights_[t]);
         TESSERA_UNROLL
-        for (int r = 0; r < Matrix::kSums; ++r) out[m][r] += Element::rounded(sums[r]);
+        for (int r = 0; r < Matrix::kSums; ++r)
+          out[m][r] += rounds ? Element::rounded(sums[r]) : sums[r];
         keep_order();
       }
     }
@@ -240,7 +245,7 @@ class Walk {
   const int turn_;  // the group that the wave is of
   const float scale_;
   Staging<T> staging_;
-  Index first_ = 0;    // tile: others are told relative to it
+  Index first_ = 0;   // tile: others are told relative to it
   int from_ = kLast;  // the buffer that is read
   Operands<T> operands_;
   LazyRow row_;

@@ -28,7 +28,7 @@ struct Blocking {
 // its products; two blocks of so many fill gfx942's 64 KB of LDS at head dimension 128.
 constexpr Blocking blocking(bool cdna, int dim, int dim_v, bool general) {
   if (!cdna) return {};
-  const bool eight = !general && dim + dim_v <= 320;
+  const bool eight = !general && dim + dim_v <= 256;
   return {eight ? 512 : 256, eight ? 256 : 128, !general && dim <= 128 ? 64 : 32};
 }
 
