@@ -47,8 +47,8 @@ struct Bf16 {
   TESSERA_DEVICE static std::uint32_t pack(float low, float high) {
     return std::uint32_t{kernel::float_to_bf16(high)} << 16 | kernel::float_to_bf16(low);
   }
-  // gfx950: to nearest; else ties away from zero, where a NaN whose fraction is all ones does not survive it; it need not: it has
-  // made the row's sum NaN.
+  // gfx950: to nearest; else ties away from zero, where a NaN whose fraction is all ones does not
+  // survive it; it need not: it has made the row's sum NaN.
   TESSERA_DEVICE static std::uint32_t pack_weights(float low, float high) {
 #if defined(__gfx950__)
     using Floats = float __attribute__((ext_vector_type(2)));

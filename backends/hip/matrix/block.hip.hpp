@@ -125,8 +125,7 @@ class Block {
     }
     if constexpr (kGeneral) {
       const Index key_first = tile * T::kKeys;
-      hip::modify<Element>(score, modifiers_,
-                           kernel::distance_to(diagonal_, row_first_, key_first),
+      hip::modify<Element>(score, modifiers_, kernel::distance_to(diagonal_, row_first_, key_first),
                            from_key<Element>(data_, key_first), row());
     }
   }
@@ -141,8 +140,7 @@ class Block {
   }
 
   // The lane's columns of the output, four or more at a time, and its lse.
-  TESSERA_DEVICE void store(const Task<T>& t, const Row& state,
-                            const Sums& out) const {
+  TESSERA_DEVICE void store(const Task<T>& t, const Row& state, const Sums& out) const {
     const kernel::Sequence& s = t.sequence;
     const Index head = t.item.head, at = t.row_first + row(), seq = s.query + at;
     const float sink =

@@ -219,8 +219,8 @@ class Walk {
     set_priority<0>();
   }
 
-  // Accumulate::fp16 rounds a tile's products before it adds them. Where registers are short this is
-  // the way for all.
+  // Accumulate::fp16 rounds a tile's products before it adds them. Where registers are short this
+  // is the way for all.
   TESSERA_DEVICE bool multiplies_apart() const {
     return Rows::kRounds && (T::kDimV > 192 || block_.rounds());
   }

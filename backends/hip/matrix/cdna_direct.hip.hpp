@@ -50,7 +50,7 @@ class DirectTile {
     each([&](int i) {
       if constexpr (kSame) {
         load_to_lds<true>(lds + first(i), buffer, offset_,
-                    static_cast<std::uint32_t>(i * kRowStep * 2 * from.stride));
+                          static_cast<std::uint32_t>(i * kRowStep * 2 * from.stride));
       } else {
         load_to_lds<true>(lds + first(i), buffer, lane_offset(from, row(i), 8 * piece(i)), 0);
       }
@@ -133,9 +133,7 @@ class Staging {
 
  private:
   TESSERA_DEVICE void wait_for_others() { wait_for_loads<Keys::kFewest + Values::kFewest>(); }
-  TESSERA_DEVICE void to_next() {
-    to_ = to_ == (kBuffers - 1) * kBuffer ? 0 : to_ + kBuffer;
-  }
+  TESSERA_DEVICE void to_next() { to_ = to_ == (kBuffers - 1) * kBuffer ? 0 : to_ + kBuffer; }
   TESSERA_DEVICE std::uint32_t lds() const {
     return lds_address(shared_) + static_cast<std::uint32_t>(to_);
   }

@@ -9,7 +9,7 @@
 // from one address a lane.
 //
 //     keys     [kDim / 16][kKeys / 32] cells, piece h of row k: numbers 8·h … 8·h + 7
-//     values   [kKeys / 16][kDimV / 32] cells, piece h of column c: keys 4·h … 4·h + 3 and 8 more
+//     values   [kKeys / 16][kDimV / 32] cells, piece h of column c: keys 4·h … 4·h + 3 and the four
 //              from 8 + 4·h on, in the order of weights
 
 #include "backends/hip/matrix/block.hip.hpp"

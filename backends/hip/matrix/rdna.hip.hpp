@@ -51,8 +51,8 @@ class Walk {
         TESSERA_UNROLL
         for (int i = 0; i < Matrix::kPieces; ++i)
           put_words(key, i,
-              Keys::read(keys_, n * Matrix::kSide + Matrix::column(),
-                         2 * u + Matrix::piece(i) / 8));
+                    Keys::read(keys_, n * Matrix::kSide + Matrix::column(),
+                               2 * u + Matrix::piece(i) / 8));
         Matrix::template multiply<Element>(sums, key, block_.query(u));
       }
       TESSERA_UNROLL
@@ -75,8 +75,7 @@ class Walk {
   }
 
   // Oᵀ += Vᵀ·Pᵀ
-  TESSERA_DEVICE void accumulate(const Scores& weight,
-                                 Sums& out) const {
+  TESSERA_DEVICE void accumulate(const Scores& weight, Sums& out) const {
     TESSERA_UNROLL
     for (int t = 0; t < T::kKeys / 16; ++t) {
       const Matrix::Operand weights = Matrix::template operand_of<Element>(weight + 8 * t);
@@ -88,8 +87,7 @@ class Walk {
   }
 
   // The same with the block's products rounded to fp16, if `rounds`.
-  TESSERA_DEVICE void accumulate_apart(const Scores& weight, bool rounds,
-                                       Sums& out) const {
+  TESSERA_DEVICE void accumulate_apart(const Scores& weight, bool rounds, Sums& out) const {
     Matrix::Operand weights[T::kKeys / 16];
     TESSERA_UNROLL
     for (int t = 0; t < T::kKeys / 16; ++t)
@@ -107,8 +105,7 @@ class Walk {
     }
   }
 
-  TESSERA_DEVICE void step(Index tile, Index first, bool masked, Row& state,
-                           Sums& out) {
+  TESSERA_DEVICE void step(Index tile, Index first, bool masked, Row& state, Sums& out) {
     barrier();  // nobody reads the block of before any more
     Keys::store(next_keys_, keys_);
     Values::store(next_values_, values_);
@@ -128,8 +125,7 @@ class Walk {
     block_.drop(score, tile);
     if constexpr (Rows::kRounds) {
       // Where registers are short there is one way for both.
-      if (block_.rounds() || T::kDimV > 192)
-        return accumulate_apart(score, block_.rounds(), out);
+      if (block_.rounds() || T::kDimV > 192) return accumulate_apart(score, block_.rounds(), out);
     }
     accumulate(score, out);
   }

@@ -60,7 +60,9 @@ struct KeyTile {
   TESSERA_DEVICE static int chunk() { return thread() % kChunks; }
   TESSERA_DEVICE static int row_of(int i) { return thread() / kChunks + i * kRowStep; }
   TESSERA_DEVICE static bool there(int row) { return row < kKeys && thread() < kRowStep * kChunks; }
-  TESSERA_DEVICE static int place(int row, int chunk) { return row * Padded<T>::kKeyPitch + 8 * chunk; }
+  TESSERA_DEVICE static int place(int row, int chunk) {
+    return row * Padded<T>::kKeyPitch + 8 * chunk;
+  }
 };
 
 // Values: transposed on their way, so that a lane reads four keys of one column at once. A thread

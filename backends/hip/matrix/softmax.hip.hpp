@@ -9,7 +9,7 @@ namespace tessera::hip::matrix {
 
 // The lane's row.
 struct LazyRow {
-  float max = kernel::kMinusInfinity;  // of scores before `scale` multiplies them; of both halves
+  float max = kernel::kMinusInfinity;    // of scores before `scale` multiplies them; of both halves
   float limit = kernel::kMinusInfinity;  // what scores may reach before the maximum follows them
   float origin = 0;                      // what is subtracted from scaled scores
   bool large = false;  // the wave subtracts before it scales: see kernel::kFusedLimit

@@ -50,9 +50,9 @@ struct Buffer {
 
 // Tiles all of whose rows exist: where a lane reads is the same from tile to tile.
 TESSERA_DEVICE std::uint32_t lane_offset(const Source& from, int row, int column) {
-  const std::uint32_t at = static_cast<std::uint32_t>(2 * from.stride) *
-                               static_cast<std::uint32_t>(row) +
-                           2u * static_cast<std::uint32_t>(column);
+  const std::uint32_t at =
+      static_cast<std::uint32_t>(2 * from.stride) * static_cast<std::uint32_t>(row) +
+      2u * static_cast<std::uint32_t>(column);
   return column < from.columns ? at : kBeyondBuffer;
 }
 
