@@ -28,7 +28,7 @@ MUST_BE_ZERO = ("spilled", "scratch")
 # What is known and to be mended: (instances, targets, most registers spilled, most bytes of scratch).
 EXCEPTIONS = (
     # RDNA: queries and sums of the wide head dimensions together have more than 256 registers.
-    (r"forward_(fp16|bf16)_128(_general)?", r"gfx1\d+", 280, 800),
+    (r"forward_(fp16|bf16)_128_general", r"gfx1\d+", 120, 300),
     (r"forward_(fp16|bf16)_(192x128|192|256)(_general)?", r"gfx1\d+", 1100, 2500),
     (r"backward_(fp16|bf16)_128_dk(_general)?", r"gfx1\d+", 40, 128),
     # CDNA: no vector register is left for the lanes that scalar ones spill into.
