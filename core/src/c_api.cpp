@@ -31,18 +31,51 @@ namespace {
 
 using namespace tessera;
 
-// Room for a text that is cut between two characters of UTF-8 where it is too long. Constant
-// initialised and without destructor: setting it cannot fail, and it outlives whatever else a
-// thread has.
+// What the C++ interface's texts call things, and this one.
+struct Word {
+  std::string_view cpp;
+  std::string_view c;
+};
+constexpr Word kWords[] = {{"key_begin.size", "key_begin.count"},
+                           {"key_end.size", "key_end.count"},
+                           {"query_end.size", "query_end.count"},
+                           {"cu_seqlens_q.size", "cu_seqlens_q.count"},
+                           {"cu_seqlens_k.size", "cu_seqlens_k.count"},
+                           {"workspace.data", "workspace"},
+                           {"workspace.size", "workspace_size"},
+                           {"Plan::workspace_size()", "tessera_plan_workspace_size"},
+                           {"Plan::workspace_size", "tessera_plan_workspace_size"},
+                           {"Args::workspace", "args.workspace"},
+                           {"leave it default-constructed", "leave it all zero"},
+                           {"Alignment::TopLeft", "tessera_top_left"},
+                           {"Alignment::BottomRight", "tessera_bottom_right"},
+                           {"Accumulate::fp32", "tessera_accumulate_fp32"},
+                           {"Accumulate::fp16", "tessera_accumulate_fp16"},
+                           {"an enumerator of DType", "a tessera_dtype"},
+                           {"plan with a lower TensorSpec::alignment", "plan with such a pointer"}};
+
+// Room for a text in this interface's words, cut between two characters of UTF-8 where it is too
+// long. Constant initialised and without destructor: setting it cannot fail, and it outlives
+// whatever else a thread has.
 template <std::size_t Size>
 struct Text {
   std::array<char, Size> characters{};
 
   void set(std::string_view text) noexcept {
-    std::size_t size = std::min(text.size(), Size - 1);
+    std::size_t size = 0;
+    while (!text.empty()) {
+      const auto* const word = std::find_if(std::begin(kWords), std::end(kWords),
+                                            [&](const Word& w) { return text.starts_with(w.cpp); });
+      const bool found = word != std::end(kWords);
+      const std::string_view piece = found ? word->c : text.substr(0, 1);
+      if (size + piece.size() > Size - 1) break;
+      piece.copy(characters.data() + size, piece.size());
+      size += piece.size();
+      text.remove_prefix(found ? word->cpp.size() : 1);
+    }
     const auto continues = [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; };
-    while (size < text.size() && size > 0 && continues(text[size])) --size;
-    text.copy(characters.data(), size);
+    for (char next = text.empty() ? '\0' : text.front(); size > 0 && continues(next);)
+      next = characters[--size];
     characters[size] = '\0';
   }
 };

@@ -57,7 +57,9 @@ void check_data(const char* name, const ConstTensor& t, bool optional) {
   }
 }
 
-void check_vector(const char* name, const ConstVector& v) {
+enum class Indices : std::uint8_t { narrow, any };
+
+void check_vector(const char* name, const ConstVector& v, Indices indices) {
   if (v.size < 0) refuse(concat(name, ".size"), concat(v.size), "must be at least 0");
   if (v.data == nullptr) {
     if (v.size > 0) {
@@ -67,8 +69,10 @@ void check_vector(const char* name, const ConstVector& v) {
     }
     return;
   }
-  if (v.dtype != DType::int32 && v.dtype != DType::int64) {
-    refuse(concat(name, ".dtype"), to_string(v.dtype), "must be int32 or int64");
+  const bool narrow = indices == Indices::narrow;
+  if (v.dtype != DType::int32 && (narrow || v.dtype != DType::int64)) {
+    refuse(concat(name, ".dtype"), to_string(v.dtype),
+           narrow ? "must be int32" : "must be int32 or int64");
   }
   if (address(v.data) % static_cast<std::uintptr_t>(size_of(v.dtype)) != 0) {
     check_aligned(concat(name, ".data").c_str(), v.data, size_of(v.dtype),
@@ -80,20 +84,15 @@ void check_vector(const char* name, const ConstVector& v) {
 }
 
 void check_ranges(const Args& args) {
-  for (const RangeVector& range : kRangeVectors) {
-    const ConstVector& v = args.*range.vector;
-    check_vector(range.name, v);
-    if (v.data == nullptr) continue;
-    if (v.dtype != DType::int32)
-      refuse(concat(range.name, ".dtype"), to_string(v.dtype), "must be int32");
-  }
+  for (const RangeVector& range : kRangeVectors)
+    check_vector(range.name, args.*range.vector, Indices::narrow);
 }
 
 void check_cu_seqlens(const Args& args) {
   const ConstVector& q = args.cu_seqlens_q;
   const ConstVector& k = args.cu_seqlens_k;
-  check_vector("cu_seqlens_q", q);
-  check_vector("cu_seqlens_k", k);
+  check_vector("cu_seqlens_q", q, Indices::any);
+  check_vector("cu_seqlens_k", k, Indices::any);
   if (q.data == nullptr && k.data == nullptr) return;
   if (q.data == nullptr)
     refuse("cu_seqlens_q.data", "null", "must be given together with cu_seqlens_k");

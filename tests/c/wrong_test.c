@@ -1,6 +1,7 @@
 /* Wrong arguments: status, the argument's name, the text; and outputs stay as they were. */
 
 #include <limits.h>
+#include <stdint.h>
 
 #include "check.h"
 
@@ -62,6 +63,31 @@ static void refused(const tessera_args* args, const tessera_options* options, te
     refused(&args, &options, tessera_invalid_argument, argument, words); \
   } while (0)
 
+static tessera_vector indices(int64_t count) {
+  static const int32_t numbers[4] = {0, 1, 1, 1};
+  const tessera_vector vector = {.data = numbers, .dtype = tessera_int32, .count = count};
+  return vector;
+}
+
+/* What only execution looks at, in this interface's words. */
+static void executed(void) {
+  static double scratch[16];
+  tessera_args args = good();
+  uintptr_t aligned = ((uintptr_t)scratch + 63) / 64 * 64;
+  clear();
+  args.key_end = indices(3);
+  CHECK_REFUSED(tessera_forward(&args, NULL, NULL), tessera_invalid_argument, "key_end.count",
+                "key_end.count is 3; must equal query.extent.batch");
+  args = good();
+  args.workspace_size = 1;
+  CHECK_REFUSED(tessera_forward(&args, NULL, NULL), tessera_invalid_argument, "workspace",
+                "workspace is null; must point to workspace_size (1) bytes");
+  args.workspace = (void*)aligned;
+  CHECK_REFUSED(tessera_forward(&args, NULL, NULL), tessera_invalid_argument, "workspace_size",
+                "workspace_size is 1; must be at least tessera_plan_workspace_size (");
+  check_untouched();
+}
+
 static void arguments(void) {
   tessera_args none = {.size = sizeof none};
   refused(NULL, NULL, tessera_invalid_argument, "args", "args is null");
@@ -76,7 +102,13 @@ static void arguments(void) {
   REFUSED(args.bias.reserved = 1, "bias.reserved", "must be 0");
   REFUSED(args.reserved = 3, "args.reserved", "args.reserved is 3");
   REFUSED(args.key_end.count = 1, "key_end.data", "key_end.data is null");
-  REFUSED((args.key_end.count = 1, args.key_end.data = q), "key_end.dtype", "int32 or int64");
+  REFUSED((args.key_end.count = 1, args.key_end.data = q), "key_end.dtype",
+          "key_end.dtype is fp32; must be int32");
+  REFUSED((args.key_end.dtype = tessera_int64, args.key_end.data = q), "key_end.dtype",
+          "key_end.dtype is int64; must be int32");
+  REFUSED((args.query_end = indices(-2)), "query_end.count", "query_end.count is -2; must be at");
+  REFUSED((args.cu_seqlens_q = indices(3), args.cu_seqlens_k = indices(2)), "cu_seqlens_k.count",
+          "must equal cu_seqlens_q.count (3)");
   REFUSED(args.scale = 0.5f, "scale", "set has_scale to 1");
   REFUSED(args.has_scale = 2, "has_scale", "must be 0 or 1");
   REFUSED((args.has_scale = 1, args.scale = NAN), "scale", "must be finite");
@@ -185,6 +217,7 @@ static void memory(void) {
 void test_wrong(void) {
   fill(q, kCount, 1);
   arguments();
+  executed();
   options();
   backward();
   unsupported();

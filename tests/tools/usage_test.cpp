@@ -170,6 +170,7 @@ TEST(Usage, NumbersThatWouldBecomeZero) {
   }
   expect_failure({"check", in, "--softcap", "1e400"}, 2, "must be a number from 0 to 2.358e38");
   for (const std::string number : {"1.4e-45", "1e-40", "-1e-38"}) {
+    expect_failure({"run", in, "--scale=" + number}, 2, "--scale: is '");
     expect_failure({"check", in, "--scale=" + number}, 2,
                    "; must be 0 or at least 1.1754944e-38 in size");
   }
@@ -222,7 +223,7 @@ TEST(Usage, UnknownKernelIsUnsupported) {
   const Outcome outcome =
       run_tessera({"check", example("minilm_dense.safetensors")}, {{"TESSERA_KERNEL", "quantum"}});
   EXPECT_EQ(outcome.status, 3);
-  EXPECT_THAT(outcome.error, HasSubstr("quantum"));
+  EXPECT_THAT(outcome.error, HasSubstr("tessera: TESSERA_KERNEL is quantum"));
 }
 
 }  // namespace

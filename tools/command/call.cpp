@@ -48,10 +48,12 @@ std::string with_names_of_tensors(std::string text) {
   return text;
 }
 
+/// What the user has to change: no file, if it is the environment.
 template <class Error>
 [[noreturn]] void rethrow(const Inputs& inputs, const std::exception& error) {
-  throw Error(
-      fmt::format("{}: {}", inputs.file_of(error.what()), with_names_of_tensors(error.what())));
+  const std::string_view text = error.what();
+  if (text.starts_with("TESSERA_")) throw Error(std::string(text));
+  throw Error(fmt::format("{}: {}", inputs.file_of(text), with_names_of_tensors(error.what())));
 }
 
 /// What `body` gives, with the name of the file that is meant in front of whatever the library

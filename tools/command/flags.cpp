@@ -166,8 +166,15 @@ void add_attention_flags(CLI::App& app, AttentionFlags& f) {
       app, "--right", [&](std::int64_t x) { f.right = x; }, 0, kMaxInt, side,
       "With --mask window: how many keys after the diagonal are seen. Default: all");
   add_number<float>(
-      app, "--scale", [&](float x) { f.scale = x; }, -kMaxScale, kMaxScale,
-      "a number from -2.358e38 to 2.358e38",
+      app, "--scale",
+      [&](float x) {
+        if (std::fpclassify(x) == FP_SUBNORMAL) {
+          refuse("--scale", fmt::format("{}", x),
+                 "0 or at least 1.1754944e-38 in size: fp32 has no precision below");
+        }
+        f.scale = x;
+      },
+      -kMaxScale, kMaxScale, "a number from -2.358e38 to 2.358e38",
       "Factor of the products of q and k. Default: 1/sqrt(head_dim)");
   add_number<float>(
       app, "--softcap", [&](float x) { f.softcap = x; }, 0, kMaxScale,

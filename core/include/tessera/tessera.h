@@ -113,7 +113,8 @@ typedef struct tessera_tensor {
 /** A dense vector of indices, read only; all zero: absent. */
 typedef struct tessera_vector {
   const void* data;
-  tessera_dtype dtype; /**< tessera_int32 or tessera_int64; must be set */
+  tessera_dtype dtype; /**< must be set: tessera_int32, or for cu_seqlens_q and cu_seqlens_k
+                            tessera_int64 */
   int32_t reserved;
   int64_t count; /**< number of elements */
 } tessera_vector;
