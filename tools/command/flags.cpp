@@ -234,7 +234,8 @@ void add_threads_flag(CLI::App& app, std::optional<std::int64_t>& threads) {
   add_number<std::int64_t>(
       app, "--threads", [&](std::int64_t x) { threads = x; }, 1, kMaxThreads,
       fmt::format("a whole number from 1 to {}", kMaxThreads),
-      fmt::format("Host threads, from 1 to {}. Default: OMP_NUM_THREADS, else all cores",
+      fmt::format("Host threads, from 1 to {}. Default: KOKKOS_NUM_THREADS, else OMP_NUM_THREADS, "
+                  "else all cores",
                   kMaxThreads));
 }
 
