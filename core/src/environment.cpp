@@ -13,9 +13,11 @@ std::string_view read(const char* name) noexcept {
   return value != nullptr ? value : std::string_view{};
 }
 
-bool is_on(const char* name) noexcept {
+bool is_on(const char* name) {
   const std::string_view value = read(name);
-  return !value.empty() && value != "0";
+  if (value == "1") return true;
+  if (!value.empty() && value != "0") refuse(name, value, "must be 1, or 0 or absent to be off");
+  return false;
 }
 
 }  // namespace
@@ -25,7 +27,7 @@ bool is_called(std::string_view kernel, std::string_view wanted) {
 }
 
 std::string_view forced_kernel() noexcept { return read("TESSERA_KERNEL"); }
-bool check_values() noexcept { return is_on("TESSERA_CHECK_VALUES"); }
-bool sync_launches() noexcept { return is_on("TESSERA_SYNC_LAUNCHES"); }
+bool check_values() { return is_on("TESSERA_CHECK_VALUES"); }
+bool sync_launches() { return is_on("TESSERA_SYNC_LAUNCHES"); }
 
 }  // namespace tessera::detail

@@ -13,11 +13,11 @@ std::string_view forced_kernel() noexcept;
 bool is_called(std::string_view kernel, std::string_view wanted);
 
 // TESSERA_CHECK_VALUES: execute looks at indices in device memory, which costs a synchronisation on
-// a GPU.
-bool check_values() noexcept;
+// a GPU. This and the next: 1; off if 0, empty or absent; InvalidArgument if anything else.
+bool check_values();
 
 // TESSERA_SYNC_LAUNCHES: execute waits for each launch, so that a fault is reported by the call
 // that made it.
-bool sync_launches() noexcept;
+bool sync_launches();
 
 }  // namespace tessera::detail

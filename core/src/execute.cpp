@@ -30,7 +30,8 @@ void check_and_launch(const Plan::Impl& impl, const Args& args, const Stream& st
   detail::validate_workspace(args.workspace, impl.chosen.workspace);
   detail::validate_disjoint(args, problem.operation);
   detail::check_device("stream.device", stream.device());
-  if (backend::host_reads_device_memory() || detail::check_values()) {
+  const bool checks_values = detail::check_values(), waits = detail::sync_launches();
+  if (backend::host_reads_device_memory() || checks_values) {
     detail::validate_indices(args, problem, stream);
   }
   if (impl.nothing) return;
@@ -41,7 +42,7 @@ void check_and_launch(const Plan::Impl& impl, const Args& args, const Stream& st
     backend::launch(impl.chosen, problem, detail::lower_forward(problem, args), args.workspace.data,
                     stream);
   }
-  if (detail::sync_launches() && !backend::capturing(stream)) synchronize_after(impl, stream);
+  if (waits && !backend::capturing(stream)) synchronize_after(impl, stream);
 }
 
 }  // namespace

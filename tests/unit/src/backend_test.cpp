@@ -322,6 +322,19 @@ TEST_F(Backend, IsNotReadFromUnlessAsked) {
   EXPECT_GT(fake.synchronized, 0);
 }
 
+TEST_F(Backend, IsNotAskedInOtherWords) {
+  for (const char* name : {"TESSERA_CHECK_VALUES", "TESSERA_SYNC_LAUNCHES"}) {
+    for (const char* value : {"x", "yes", "2", "01"}) {
+      const Environment look(name, value);
+      Call call = Call::dense();
+      const Thrown thrown = thrown_by([&] { call.run(); });
+      EXPECT_EQ(thrown.text,
+                std::string(name) + " is " + value + "; must be 1, or 0 or absent to be off");
+      EXPECT_TRUE(call.outputs_are_untouched());
+    }
+  }
+}
+
 TEST_F(Backend, IsReadThroughCopiesWhenAsked) {
   fake.host_reads_device_memory = false;
   const Environment look("TESSERA_CHECK_VALUES", "1");
