@@ -47,8 +47,10 @@ Cut cut(const Problem& p) {
 }
 
 // Workspace: block prefix sums of a packed batch, parts row by row, a scratch a thread; in bytes.
+// Where keys are not cut there is nothing to wait for: a task's partial results stand in its
+// thread's scratch then, and are written when it ends.
 struct Workspace {
-  std::size_t partial = 0;  // offset
+  std::size_t partial = 0;  // offset; of a single part, in a thread's scratch
   std::size_t row = 0;      // of a row of one part: a block of rows takes no more than as many
   std::size_t scratch = 0;  // offset
   std::size_t scratch_stride = 0;
@@ -58,7 +60,16 @@ struct Workspace {
 Workspace workspace_of(const Problem& p, const Cut& c) {
   const Extents& query = p.query.extent;
   const Index dim_v = p.value.extent.dim;
+  const DecodeScratch block = decode_layout(c.rows, query.dim, dim_v);
   Workspace w;
+  w.scratch_stride = static_cast<std::size_t>(block.scratch) * sizeof(float);
+  if (c.parts == 1) {
+    w.partial = w.scratch_stride;
+    w.scratch_stride += static_cast<std::size_t>(block.partial) * sizeof(float);
+    w.scratch = prefix_bytes(p);
+    w.size = w.scratch + w.scratch_stride * static_cast<std::size_t>(threads());
+    return w;
+  }
   w.partial = prefix_bytes(p);
   w.row = static_cast<std::size_t>(decode_layout(1, query.dim, dim_v).partial) * sizeof(float);
   const double partials = static_cast<double>(w.row) * static_cast<double>(query.batch) *
@@ -66,8 +77,6 @@ Workspace workspace_of(const Problem& p, const Cut& c) {
                           static_cast<double>(c.parts);
   constexpr double kMost = 9e15;  // more than memory holds: saturates
   w.scratch = w.partial + static_cast<std::size_t>(std::min(partials, kMost));
-  w.scratch_stride =
-      static_cast<std::size_t>(decode_layout(c.rows, query.dim, dim_v).scratch) * sizeof(float);
   w.size = w.scratch + w.scratch_stride * static_cast<std::size_t>(threads());
   return w;
 }
@@ -138,29 +147,34 @@ void launch_decode(const backend::Candidate& candidate, const Problem& problem,
     b.last = smaller(b.first + c.rows, group * b.s.rows);
     const Index row =
         ((b.s.batch * a.seq_q + b.s.query) * a.head_k + b.item.head * b.s.rows) * group + b.first;
-    b.partial = reinterpret_cast<float*>(memory + w.partial +
-                                         w.row * static_cast<std::size_t>(row * c.parts));
+    if (c.parts > 1) {
+      b.partial = reinterpret_cast<float*>(memory + w.partial +
+                                           w.row * static_cast<std::size_t>(row * c.parts));
+    }
     b.stride = decode_layout(b.last - b.first, a.dim, a.dim_v).partial;
     return b;
   };
-
-  run(order.size() * c.parts, serial, stream, [&](Index task, int thread) {
-    const Index part = task % c.parts;
-    const Block b = block_of(task / c.parts);
-    if (b.first >= b.last) return;
-    auto* const scratch = reinterpret_cast<float*>(
-        memory + w.scratch + w.scratch_stride * static_cast<std::size_t>(thread));
-    const kernel::KeySplit split{b.s.keys, kDecodeBlock, c.parts};
-    unit.decode[type]({&a, &b.s, b.item.batch, b.item.head, b.first, b.last, split.part(part),
-                       b.partial + part * b.stride, scratch});
-  });
-  run(order.size(), serial, stream, [&](Index task, int) {
-    const Block b = block_of(task);
+  const auto merge = [&](const Block& b) {
     for (Index row = b.first; row < b.last; ++row) {
       unit.merge[type]({&a, &b.s, b.item.head, row, row - b.first, b.last - b.first, b.partial,
                         b.stride, c.parts});
     }
+  };
+
+  run(order.size() * c.parts, serial, stream, [&](Index task, int thread) {
+    const Index part = task % c.parts;
+    Block b = block_of(task / c.parts);
+    if (b.first >= b.last) return;
+    std::byte* const own = memory + w.scratch + w.scratch_stride * static_cast<std::size_t>(thread);
+    auto* const scratch = reinterpret_cast<float*>(own);
+    if (c.parts == 1) b.partial = reinterpret_cast<float*>(own + w.partial);
+    const kernel::KeySplit split{b.s.keys, kDecodeBlock, c.parts};
+    unit.decode[type]({&a, &b.s, b.item.batch, b.item.head, b.first, b.last, split.part(part),
+                       b.partial + part * b.stride, scratch});
+    if (c.parts == 1) merge(b);
   });
+  if (c.parts > 1)
+    run(order.size(), serial, stream, [&](Index task, int) { merge(block_of(task)); });
 }
 
 }  // namespace tessera::kokkos::vector

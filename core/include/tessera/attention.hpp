@@ -22,7 +22,10 @@ TESSERA_API void forward(const Args& args, const Options& options = {}, Stream s
 /// What forward computes, for one to a few query rows against many keys: split over the keys, the
 /// parts merged in fixed order (Dao et al. 2023, "Flash-Decoding"), the cut chosen from the shape
 /// alone. K and V are read once for all query heads of a group. `key_end` gives each batch entry
-/// its cache's length.
+/// its cache's length. Up to some ten rows a head it is the faster one; with more, forward is,
+/// which reads K and V once for hundreds of rows. On the Kokkos backend's vector path its workspace
+/// is about 0.1 MB a thread, however many rows there are, and where keys are cut, a row of fp32 for
+/// each row and part as well: at most 13 MB in all for head dimension 128.
 ///
 ///     decode({.query = q, .key = cache_k, .value = cache_v, .out = out, .key_end = lengths},
 ///            {.mask = Mask::causal(Alignment::BottomRight)});

@@ -154,6 +154,28 @@ TEST(Runtime, WorkspaceOfPackedDecodeGrowsWithRowsNotWithTheirSquare) {
   EXPECT_LE(workspace(4096), 5 * workspace(1024));
 }
 
+// A task writes its rows as it ends: nothing waits for other parts.
+TEST(Runtime, WorkspaceOfUncutDecodeIsTheThreadsScratch) {
+  const auto planned = [](std::int64_t rows, std::int64_t keys) {
+    const auto spec = [](std::int64_t head, std::int64_t seq) {
+      const Extents extent{.batch = 4, .head = head, .seq = seq, .dim = 128};
+      return TensorSpec{.dtype = DType::bf16, .extent = extent, .stride = bhsd_strides(extent)};
+    };
+    Problem p{.operation = Operation::decode, .query = spec(32, rows), .key = spec(8, keys)};
+    p.value = p.key;
+    p.out = p.query;
+    return plan(p);
+  };
+  const std::size_t small = std::size_t{1} << 18;  // a thread
+  for (const std::int64_t rows : {64, 512, 4096}) {
+    const Plan made = planned(rows, 4096);
+    if (made.kernel() == "decode.generic") GTEST_SKIP() << "the generic kernel cuts nothing";
+    ASSERT_EQ(made.splits(), 1) << rows;
+    EXPECT_LE(made.workspace_size(), small * static_cast<std::size_t>(kokkos::threads())) << rows;
+  }
+  EXPECT_LE(planned(1, 4096).workspace_size(), std::size_t{13} << 20);
+}
+
 TEST(Runtime, BuffersCopy) {
   Buffer from(4), to(4), empty(0);
   EXPECT_NE(empty.data(), nullptr);
