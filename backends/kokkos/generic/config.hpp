@@ -31,6 +31,7 @@ TESSERA_FN constexpr std::size_t team_stride(std::size_t bytes) {
 //     out     [kRows][dim_v]                    O, not yet divided by the sum
 //     score   [kRows][kKeys]                    Q·Kᵀ of the step, then the weights P
 //     max, sum, factor   [kRows]                softmax state; what scales O before P·V is added
+//     sum_rest, rest     [kRows], [kRows][dim_v]  what rounding took from the sum and from O
 //     tile    [dim][kKeys], then [kKeys][dim_v] the step's keys, transposed, then its values
 struct Scratch {
   Index query = 0;
@@ -39,6 +40,8 @@ struct Scratch {
   Index max = 0;
   Index sum = 0;
   Index factor = 0;
+  Index sum_rest = 0;
+  Index rest = 0;
   Index tile = 0;
   Index size = 0;
 
@@ -49,7 +52,9 @@ struct Scratch {
     s.max = s.score + kRows * kKeys;
     s.sum = s.max + kRows;
     s.factor = s.sum + kRows;
-    s.tile = s.factor + kRows;
+    s.sum_rest = s.factor + kRows;
+    s.rest = s.sum_rest + kRows;
+    s.tile = s.rest + kRows * dim_v;
     s.size = s.tile + kKeys * (dim > dim_v ? dim : dim_v);
     return s;
   }

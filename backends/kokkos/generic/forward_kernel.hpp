@@ -46,7 +46,7 @@ class ForwardKernel {
     Index row_first = 0;  // inside the sequence
     int rows = 0;         // with an output
     int live = 0;         // of these, before query_end
-    float *query, *out, *score, *max, *sum, *factor, *tile;
+    float *query, *out, *score, *max, *sum, *factor, *sum_rest, *rest, *tile;
   };
 
   KOKKOS_FUNCTION bool open(Index task, float* scratch, Block& b) const;
@@ -83,7 +83,7 @@ KOKKOS_FUNCTION void ForwardKernel<Element, kWidth>::operator()(const Member& te
     team.team_barrier();
     accumulate<kWidth>(
         team, {b.score, kKeys, 1}, 0, groups_of(b.live), tile.from, tile.to, b.tile, dim_v, b.out,
-        [&](int i) { return b.factor[i]; }, a_.accumulate_fp16);
+        [&](int i) { return b.factor[i]; }, a_.accumulate_fp16, b.rest);
     team.team_barrier();
   }
   finish(team, b);
@@ -107,6 +107,8 @@ KOKKOS_FUNCTION bool ForwardKernel<Element, kWidth>::open(Index task, float* scr
   b.max = scratch + scratch_.max;
   b.sum = scratch + scratch_.sum;
   b.factor = scratch + scratch_.factor;
+  b.sum_rest = scratch + scratch_.sum_rest;
+  b.rest = scratch + scratch_.rest;
   b.tile = scratch + scratch_.tile;
   return true;
 }
@@ -122,12 +124,14 @@ KOKKOS_FUNCTION void ForwardKernel<Element, kWidth>::load_query(const Member& te
                         : nullptr,
              dim, b.query + i * dim);
     float* const out = b.out + i * dim_v;
-    Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, dim_v), [&](int d) { out[d] = 0; });
+    float* const rest = b.rest + i * dim_v;
+    Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, dim_v),
+                         [&](int d) { out[d] = rest[d] = 0; });
     Kokkos::single(Kokkos::PerThread(team), [&] {
       const State empty = kernel::empty_state<Lanes>();
       b.max[i] = empty.max;
       b.sum[i] = empty.sum;
-      b.factor[i] = 0;
+      b.factor[i] = b.sum_rest[i] = 0;
     });
   });
 }
@@ -160,7 +164,9 @@ KOKKOS_FUNCTION void ForwardKernel<Element, kWidth>::weigh(const Member& team, c
         tile_sum);
     Kokkos::single(Kokkos::PerThread(team), [&] {
       b.max[i] = state.max;
-      b.sum[i] = state.sum + tile_sum;
+      b.sum_rest[i] *= factor;
+      add_keeping_rest(state.sum, b.sum_rest[i], tile_sum);
+      b.sum[i] = state.sum;
       b.factor[i] = factor;
     });
     if (a_.dropout.threshold != 0) drop(team, b, tile, i);
@@ -194,7 +200,7 @@ KOKKOS_FUNCTION void ForwardKernel<Element, kWidth>::finish(const Member& team,
     bool seen = false;
     float factor = 0;
     if (i < b.live) {
-      state = {b.max[i], b.sum[i]};
+      state = {b.max[i], b.sum[i] + b.sum_rest[i]};
       seen = state.sum != 0.0f && a_.dropout.threshold < 65536u;
       factor = a_.dropout.keep_scale();
       if (a_.sinks != nullptr) {
@@ -203,11 +209,14 @@ KOKKOS_FUNCTION void ForwardKernel<Element, kWidth>::finish(const Member& team,
       }
       factor *= kernel::inverse_sum<Lanes>(state);
     }
+    // The rests, too: tiles without a visible key, of which a row's block may have some behind its
+    // last one, add them.
     const float* const out = b.out + i * dim_v;
+    const float* const rest = b.rest + i * dim_v;
     const Index seq = b.sequence.query + b.row_first + i;
     Element* const row = row_of<Element>(a_.out, b.sequence.batch, head, seq);
     Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, dim_v),
-                         [&](int d) { row[d].store(seen ? out[d] * factor : 0.0f); });
+                         [&](int d) { row[d].store(seen ? (out[d] + rest[d]) * factor : 0.0f); });
     if (a_.lse.data != nullptr) {
       Kokkos::single(Kokkos::PerThread(team), [&] {
         a_.lse.data[b.sequence.batch * a_.lse.batch + head * a_.lse.head + seq * a_.lse.seq] =

@@ -126,6 +126,16 @@ KOKKOS_FUNCTION void multiply(const Member& team, const float* rows, const float
   });
 }
 
+// sum + rest += term: the sum rounded, and what rounding took from it (Kahan 1965). Where keys
+// weigh alike the same is added over and over again and rounded the same way every time: without it
+// the error grows with their number.
+template <class V>
+TESSERA_FN void add_keeping_rest(V& sum, V& rest, V term) {
+  const V before = sum, all = term + rest;
+  sum = before + all;
+  rest = all - (sum - before);
+}
+
 TESSERA_FN float round_to_fp16(float x) { return kernel::fp16_to_float(kernel::float_to_fp16(x)); }
 
 // A matrix in scratch memory, or its transpose: element (i, x) is data[i · row + x · step].
@@ -141,11 +151,12 @@ struct Unscaled {
 
 // sum[i][columns] = factor(i) · sum[i] + Σ left(i, x) · right[x][columns] over x in [from, to), for
 // i in groups [first, last). With `round` (Accumulate::fp16) the product is rounded to fp16 before
-// it is added.
+// it is added. With `rest`, as large as `sum`, what rounding takes from it is kept there.
 template <int kWidth, class Factor = Unscaled>
 KOKKOS_FUNCTION void accumulate(const Member& team, const Factors& left, int first, int last,
                                 int from, int to, const float* right, int columns, float* sum,
-                                const Factor& factor = {}, bool round = false) {
+                                const Factor& factor = {}, bool round = false,
+                                float* rest = nullptr) {
   using N = Neighbours<kWidth>;
   Kokkos::parallel_for(Kokkos::TeamThreadRange(team, first, last), [&](int group) {
     const int i_first = group * kGroup;
@@ -167,8 +178,24 @@ KOKKOS_FUNCTION void accumulate(const Member& team, const Factors& left, int fir
           for (float& x : numbers) x = round_to_fp16(x);
           N::load(numbers, add[i]);
         }
-        TESSERA_UNROLL
-        for (int p = 0; p < N::kParts; ++p) row[p] = row[p] * factor(i_first + i) + add[i][p];
+        const float scale = factor(i_first + i);
+        if (rest == nullptr) {
+          TESSERA_UNROLL
+          for (int p = 0; p < N::kParts; ++p) row[p] = row[p] * scale + add[i][p];
+        } else {
+          float* const left_over = rest + i_first * columns + chunk * kWidth + i * columns;
+          typename N::Part kept[N::kParts];
+          N::load(left_over, kept);
+          TESSERA_UNROLL
+          for (int p = 0; p < N::kParts; ++p) {
+            row[p] *= scale;
+            kept[p] *= scale;
+            add_keeping_rest(row[p], kept[p], add[i][p]);
+            // An infinite sum leaves nothing.
+            kept[p] = kept[p] - kept[p] == typename N::Part{} ? kept[p] : typename N::Part{};
+          }
+          N::store(kept, left_over);
+        }
         N::store(row, result + i * columns);
       }
     });

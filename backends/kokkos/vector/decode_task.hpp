@@ -40,8 +40,12 @@ struct DecodeBlock {
   float* out;    // [rows][dim_v], unnormalised
   float* max;    // [rows]
   float* sum;
-  float* score;   // [rows][kDecodeBlock]
-  float* factor;  // [rows]: of what a row has accumulated before the block
+  float* score;    // [rows][kDecodeBlock]
+  float* factor;   // [rows]: of what a row has accumulated before the block
+  float* rest;     // [rows]: what rounding took from `sum`
+  float* stretch;  // as `out`, of this stretch of keys; `out` itself where stretches are not told
+                   // apart
+  float* out_max;  // [rows]: maxima that `out` belongs to, where they are
 };
 
 // Products of kRows rows from `row` on with kKeys keys from `key` on, not yet summed across lanes.
@@ -157,23 +161,16 @@ TESSERA_FN void load_columns(const T* p, Index left, Float (&operand)[kV]) {
   }
 }
 
-// out = out · factor + weights · values of keys [from, to), for kRows rows and kVectors vectors of
-// columns. With kRound (Accumulate::fp16) the product is rounded before it is added. Fetches
-// `fetch_lines` every kFetchKeys keys.
+// stretch = stretch · factor + weights · values of keys [from, to), for kRows rows and kVectors
+// vectors of columns. With kRound (Accumulate::fp16) the product is rounded before it is added.
+// Fetches `fetch_lines` every kFetchKeys keys.
 template <class T, int kRows, int kVectors, bool kRound>
 TESSERA_FN void decode_values(const DecodeBlock& b, const Rows<T>& values, Index first, Index from,
                               Index to, Index row, Index column, Index dim_v, const float* factor,
                               Fetch& fetch, Index fetch_lines) {
-  float* const out = b.out + row * b.dim_v + column;
+  float* const out = b.stretch + row * b.dim_v + column;
   const float* const weight = b.score + row * kDecodeBlock - first;
-  Float sum[kRows][kVectors];
-  TESSERA_UNROLL
-  for (int r = 0; r < kRows; ++r) {
-    TESSERA_UNROLL
-    for (int v = 0; v < kVectors; ++v)
-      sum[r][v] =
-          kRound ? Float{} : load(out + r * b.dim_v + v * kWidth) * broadcast(factor[row + r]);
-  }
+  Float sum[kRows][kVectors] = {};
   Fetch ahead = fetch;
   for (Index begin = from; begin < to; begin += kFetchKeys) {
     ahead.fetch_lines(fetch_lines);
@@ -196,9 +193,8 @@ TESSERA_FN void decode_values(const DecodeBlock& b, const Rows<T>& values, Index
     TESSERA_UNROLL
     for (int v = 0; v < kVectors; ++v) {
       float* const to_out = out + r * b.dim_v + v * kWidth;
-      if constexpr (kRound)
-        sum[r][v] = load(to_out) * broadcast(factor[row + r]) + round_to_fp16(sum[r][v]);
-      store(to_out, sum[r][v]);
+      if constexpr (kRound) sum[r][v] = round_to_fp16(sum[r][v]);
+      store(to_out, load(to_out) * broadcast(factor[row + r]) + sum[r][v]);
     }
   }
 }
@@ -279,7 +275,9 @@ static float decode_weigh(const DecodeTask& task, const DecodeBlock& b, Index ro
     store(score + key, w);
   }
   b.max[row] = state.max;
-  b.sum[row] = state.sum + sum_lanes(sum);
+  b.rest[row] *= factor;
+  b.sum[row] = state.sum;
+  add_keeping_rest(b.sum[row], b.rest[row], sum_lanes(sum));
   if (a.dropout.threshold != 0) {
     const kernel::DropoutStream stream =
         kernel::dropout_stream(a.dropout, a.head_q, task.batch, head);
@@ -295,6 +293,21 @@ static float decode_weigh(const DecodeTask& task, const DecodeBlock& b, Index ro
   return factor;
 }
 
+// The stretch's O joins that of earlier ones, as in forward.hpp.
+TESSERA_FN void end_stretch(const DecodeBlock& b) {
+  for (Index row = 0; row < b.rows; ++row) {
+    const float factor =
+        kernel::ScalarLanes::exp2(b.out_max[row] - kernel::origin<kernel::ScalarLanes>(b.max[row]));
+    b.out_max[row] = b.max[row];
+    for (Index at = row * b.dim_v; at < (row + 1) * b.dim_v; at += kWidth) {
+      Float sum = load(b.out + at) * broadcast(factor), rest{};
+      add_keeping_rest(sum, rest, load(b.stretch + at));
+      store(b.out + at, sum);
+      store(b.stretch + at, Lanes::select(rest - rest == Float{}, rest, Float{}));
+    }
+  }
+}
+
 template <class T, bool kRound>
 static void decode_rows(const DecodeTask& task) {
   const kernel::ForwardArguments& a = *task.arguments;
@@ -302,7 +315,10 @@ static void decode_rows(const DecodeTask& task) {
   const DecodeScratch at = decode_layout(task.row_last - task.row_first, a.dim, a.dim_v);
   DecodeBlock b{task.row_last - task.row_first, decode_columns(a.dim),   decode_columns(a.dim_v),
                 task.scratch + at.query,        task.partial + at.out,   task.partial + at.max,
-                task.partial + at.sum,          task.scratch + at.score, task.scratch + at.factor};
+                task.partial + at.sum,          task.scratch + at.score, task.scratch + at.factor,
+                task.scratch + at.rest,         task.partial + at.out,   task.scratch + at.out_max};
+  constexpr bool kByStretches = __is_same(T, float);
+  if (kByStretches) b.stretch = task.scratch + at.stretch;
   const float scale = a.general() ? 1.0f : a.scale * kernel::kLog2E;
   const Index first_head = task.key_head * (a.head_q / a.head_k);
   kernel::Interval<Index> any{s.keys, 0};
@@ -316,10 +332,12 @@ static void decode_rows(const DecodeTask& task) {
                live && column < a.dim ? load8(from + column) * scale : Float8{});
     }
     to_load_order<T>(b.query + row * b.dim, a.dim);
-    for (Index column = 0; column < b.dim_v; column += 8)
+    for (Index column = 0; column < b.dim_v; column += 8) {
       store_as(b.out + row * b.dim_v + column, Float8{});
-    b.max[row] = kernel::kMinusInfinity;
-    b.sum[row] = 0;
+      store_as(b.stretch + row * b.dim_v + column, Float8{});
+    }
+    b.max[row] = b.out_max[row] = kernel::kMinusInfinity;
+    b.sum[row] = b.rest[row] = 0;
     if (!live) continue;
     const auto seen = s.band.row(query);
     if (seen.begin >= seen.end) continue;
@@ -372,6 +390,8 @@ static void decode_rows(const DecodeTask& task) {
     columns(Vectors<kDecodeVectors>{}, whole);
     columns(Vectors<2>{}, whole);
     columns(Vectors<1>{}, round_up(a.dim_v, Index{kWidth}));
+    if (kByStretches && ((first + kDecodeBlock - begin) % kStretchKeys == 0 || to == any.end))
+      end_stretch(b);
   }
   for (Index row = 0; row < b.rows; ++row) to_memory_order<T>(b.out + row * b.dim_v, a.dim_v);
 }
@@ -383,6 +403,9 @@ static void decode_task(const DecodeTask& task) {
   }
   decode_rows<T, false>(task);
 }
+
+// Parts that are summed apart.
+inline constexpr Index kMergeRun = 8;
 
 // Merges the parts of one row in their order, and writes it.
 template <class T>
@@ -412,11 +435,15 @@ static void decode_merge(const DecodeMerge& task) {
   T* const out = const_cast<T*>(rows_of<T>(a.out, s.batch, head, s.query + query).data);
   for (Index column = 0; column < a.dim_v; column += 8) {
     Float8 sum{};
-    for (Index i = 0; i < task.parts && !nothing; ++i) {
-      // A part that saw nothing holds 0, or 0·NaN.
-      if (parts[i].sum == 0.0f) continue;
-      sum +=
-          load8(task.partial + i * task.stride + at.out + task.row * columns + column) * factors[i];
+    for (Index first = 0; first < task.parts && !nothing; first += kMergeRun) {
+      Float8 run{};
+      for (Index i = first; i < smaller(first + kMergeRun, task.parts); ++i) {
+        // A part that saw nothing holds 0, or 0·NaN.
+        if (parts[i].sum == 0.0f) continue;
+        run += load8(task.partial + i * task.stride + at.out + task.row * columns + column) *
+               factors[i];
+      }
+      sum += run;
     }
     store8(out + column, nothing ? Float8{} : sum * scale);
   }

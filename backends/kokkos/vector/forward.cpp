@@ -24,15 +24,17 @@ constexpr Blocking largest_blocking(Index dim, Index dim_v, Index panel, Index k
   return b;
 }
 
-constexpr bool fits(Index panel, Index key_blocks = 1) {
+// Stretches are fp32's alone.
+constexpr bool fits(Index panel, Index key_blocks = 1, bool by_stretches = true) {
   for (const ForwardTuning& row : kForwardTuning) {
     const Blocking b = largest_blocking(row.head_dim, row.head_dim, panel, key_blocks);
-    if (layout(b, row.head_dim, row.head_dim, true).size * Index{sizeof(float)} > kMaxThreadBytes)
-      return false;
+    if (kStretchKeys % b.keys != 0) return false;
+    const Scratch scratch = layout(b, row.head_dim, row.head_dim, true, by_stretches);
+    if (scratch.size * Index{sizeof(float)} > kMaxThreadBytes) return false;
   }
   return true;
 }
-static_assert(fits(48) && fits(48, 2) && fits(24) && fits(12),
+static_assert(fits(48) && fits(48, 2, false) && fits(24) && fits(12),
               "a thread's scratch memory stays within 1 MiB");
 
 // Tasks: few and large ones pack keys less often, but threads do not end together, for processors
@@ -56,6 +58,11 @@ Blocking choose_blocking(const Problem& p, const Unit& unit) {
   return b;
 }
 
+// Are some rows' keys more than a stretch, and does that show?
+bool by_stretches(const Problem& p) {
+  return p.query.dtype == DType::fp32 && most_keys(p) > kStretchKeys;
+}
+
 // Parts of the workspace: block prefix sums of a packed batch, then a scratch a thread.
 struct WorkspaceParts {
   std::size_t scratch = 0;  // offset, bytes
@@ -64,8 +71,9 @@ struct WorkspaceParts {
 };
 
 WorkspaceParts workspace_parts(const Problem& p, const Blocking& b, Index columns) {
-  const Scratch scratch = layout(b, round_up(p.query.extent.dim, columns),
-                                 round_up(p.value.extent.dim, columns), general(p));
+  const Scratch scratch =
+      layout(b, round_up(p.query.extent.dim, columns), round_up(p.value.extent.dim, columns),
+             general(p), by_stretches(p));
   WorkspaceParts parts;
   parts.scratch = prefix_bytes(p);
   parts.stride = static_cast<std::size_t>(scratch.size) * sizeof(float);
@@ -85,6 +93,7 @@ struct Launch {
   Index whole;   // tasks; the others come in pieces
   Index pieces;  // a task
   Blocking blocking;
+  bool by_stretches;
   std::byte* scratch;
   std::size_t stride;
   void (*forward)(const ForwardTask&);
@@ -113,7 +122,8 @@ void run_task(void* context, Index task, int thread) {
   if (begin >= end) return;
   auto* scratch =
       reinterpret_cast<float*>(launch.scratch + launch.stride * static_cast<std::size_t>(thread));
-  launch.forward({&a, &sequence, item.batch, item.head, begin, end, b, scratch});
+  launch.forward(
+      {&a, &sequence, item.batch, item.head, begin, end, b, launch.by_stretches, scratch});
 }
 
 }  // namespace
@@ -164,6 +174,7 @@ void launch_forward(const backend::Candidate& candidate, const Problem& problem,
                  order.size() - in_pieces,
                  smaller(kPieces, blocking.panels),
                  blocking,
+                 by_stretches(problem),
                  memory + parts.scratch,
                  parts.stride,
                  unit.forward[static_cast<int>(element(problem.query.dtype))]

@@ -8,8 +8,13 @@
 //                                            to `score` (L1)
 //         advance                            factor for what the panel has accumulated
 //         weigh                              scores become weights, added to the sum
-//         for each group of dims   Oᵀ tile   kGroup dims x panel in registers, scaled by the factor
-//                                            first
+//         for each group of dims   Oᵀ tile   kGroup dims x panel in registers, added to O times the
+//                                            factor
+//
+// Long sums of fp32 are formed in parts: in one chain, what is added over and over again (keys that
+// weigh alike) is rounded the same way every time, and the error grows with the number of keys.
+// So runs of kRun keys are summed from zero, runs add up to a block's sum, blocks to a stretch's
+// (kStretchKeys), and stretches to the row's, which keeps what rounding takes from it (Kahan 1965).
 
 #include "backends/kokkos/vector/fetch.hpp"
 #include "backends/kokkos/vector/pack_pairs.hpp"
@@ -57,12 +62,31 @@ struct Panel {
   float* out;    // [dim_v][lanes]
   float* max;    // [lanes]
   float* sum;
-  Index row = 0;    // first row
-  Index count = 0;  // rows; lanes beyond compute something that nobody reads
+  float* rest;         // [lanes]: what rounding took from `sum`
+  float* earlier;      // as `out`, of the stretches of keys before this one; null: there is one
+  float* earlier_max;  // [lanes]: maxima that `earlier` belongs to
+  Index row = 0;       // first row
+  Index count = 0;     // rows; lanes beyond compute something that nobody reads
 
   static constexpr int kVectorCount = kV;
   static constexpr Index kLanes = kV * kWidth;
 };
+
+// Keys that are summed apart, from a multiple of as many on: where runs begin depends on no task.
+inline constexpr Index kRun = 64;
+
+// The end of the run of key `key` of a block, and of keys [.., to) of it.
+TESSERA_FN Index run_end(Index block_first, Index key, Index to) {
+  return smaller(to, (block_first + key) / kRun * kRun + kRun - block_first);
+}
+
+// sum + rest += term: the sum rounded, and what rounding took from it. Adding 0 adds the rest.
+template <class V>
+TESSERA_FN void add_keeping_rest(V& sum, V& rest, V term) {
+  const V before = sum, all = term + rest;
+  sum = before + all;
+  rest = all - (sum - before);
+}
 
 // A block of keys as packed.
 struct KeyBlock {
@@ -86,9 +110,30 @@ struct Ahead {
   }
 };
 
+// As multiply(), to memory, in parts that are summed apart. For head dimensions that show it.
+inline constexpr Index kProductRun = 64 / kPair;
+TESSERA_FN bool is_long(Index words) { return !kTiles && words > 256 / kPair; }
+template <int kV>
+[[gnu::noinline]] static void multiply_long(float* sums, const float* a, const float* b,
+                                            Index words) {
+  for (Index first = 0; first < words; first += kProductRun) {
+    Float tile[kGroup][kV] = {};
+    multiply<kV>(tile, a + first * kGroup, b + first * kV * kWidth,
+                 smaller(kProductRun, words - first));
+    TESSERA_UNROLL
+    for (int r = 0; r < kGroup; ++r) {
+      TESSERA_UNROLL
+      for (int v = 0; v < kV; ++v) {
+        float* const sum = sums + (r * kV + v) * kWidth;
+        store(sum, first == 0 ? tile[r][v] : load(sum) + tile[r][v]);
+      }
+    }
+  }
+}
+
 // Scores of keys [from, to) of the block, `words` of an operand a key; `see` hides what the rows do
 // not see if kMasked. Raises `top`, the tile maxima.
-template <int kV, bool kMasked>
+template <int kV, bool kMasked, bool kLong>
 TESSERA_FN void score_groups(const Panel<kV>& panel, const KeyBlock& block, Index words,
                              [[maybe_unused]] Float scale, Index from, Index to,
                              const kernel::Interval<Int> (&see)[kV], Float (&top)[kV], float* score,
@@ -99,6 +144,8 @@ TESSERA_FN void score_groups(const Panel<kV>& panel, const KeyBlock& block, Inde
     float* const scores = score + key * Panel<kV>::kLanes;
     if constexpr (kTiles) {
       multiply_tiles<kV, false>(scores, block.key + key * words, panel.query, words);
+    } else if constexpr (kLong) {
+      multiply_long<kV>(scores, block.key + key * words, panel.query, words);
     } else {
       multiply<kV>(tile, block.key + key * words, panel.query, words);
     }
@@ -109,7 +156,7 @@ TESSERA_FN void score_groups(const Panel<kV>& panel, const KeyBlock& block, Inde
       TESSERA_UNROLL
       for (int v = 0; v < kV; ++v) {
         float* const at = scores + (r * kV + v) * kWidth;
-        Float one = kTiles ? load(at) : tile[r][v];
+        Float one = kTiles || kLong ? load(at) : tile[r][v];
         if constexpr (kPair == 2) one *= scale;  // fp32 queries are scaled when packed
         if constexpr (kMasked)
           one = kernel::hide<Lanes>(one, see[v], Lanes::whole(static_cast<int>(key) + r));
@@ -122,20 +169,27 @@ TESSERA_FN void score_groups(const Panel<kV>& panel, const KeyBlock& block, Inde
   }
 }
 
-// Scores become weights, which are added to the sums.
+// Scores of the block's keys [from, to) become weights, `sum` those of the block.
 template <int kV>
-TESSERA_FN void weigh(State (&state)[kV], Index from, Index to, float* score) {
+TESSERA_FN void weigh(const State (&state)[kV], Index block_first, Index from, Index to,
+                      float* score, Float (&sum)[kV]) {
   Float origin[kV];
   TESSERA_UNROLL
   for (int v = 0; v < kV; ++v) origin[v] = kernel::origin<Lanes>(state[v].max);
-  for (Index key = from; key < to; ++key) {
-    TESSERA_UNROLL
-    for (int v = 0; v < kV; ++v) {
-      float* p = score + (key * kV + v) * kWidth;
-      const Float w = kernel::weight<Lanes>(load(p), origin[v]);
-      state[v].sum += w;
-      store(p, w);
+  for (Index key = from; key < to;) {
+    const Index end = run_end(block_first, key, to);
+    Float run[kV] = {};
+    for (; key < end; ++key) {
+      TESSERA_UNROLL
+      for (int v = 0; v < kV; ++v) {
+        float* p = score + (key * kV + v) * kWidth;
+        const Float w = kernel::weight<Lanes>(load(p), origin[v]);
+        run[v] += w;
+        store(p, w);
+      }
     }
+    TESSERA_UNROLL
+    for (int v = 0; v < kV; ++v) sum[v] += run[v];
   }
 }
 
@@ -143,26 +197,33 @@ TESSERA_FN void weigh(State (&state)[kV], Index from, Index to, float* score) {
 // keys stood, followed by zeros to whole steps. With kWeigh they are scores yet: see weigh(). The
 // score after an odd number of them is hidden then.
 template <int kV, bool kWeigh>
-TESSERA_FN void join_weights(State (&state)[kV], Index from, Index to, float* score) {
+TESSERA_FN void join_weights(const State (&state)[kV], Index block_first, Index from, Index to,
+                             float* score, Float (&sum)[kV]) {
   Float origin[kV];
   TESSERA_UNROLL
   for (int v = 0; v < kV; ++v) origin[v] = kernel::origin<Lanes>(state[v].max);
   const Index end = from + round_up(to - from, kStep);
   Index key = from;
-  for (; key < to; key += 2) {
-    TESSERA_UNROLL
-    for (int v = 0; v < kV; ++v) {
-      Float first = load(score + (key * kV + v) * kWidth);
-      Float second = load(score + ((key + 1) * kV + v) * kWidth);
-      if constexpr (kWeigh) {
-        first = kernel::weight<Lanes>(first, origin[v]);
-        second = kernel::weight<Lanes>(second, origin[v]);
-        state[v].sum += first + second;
-      } else if (key + 1 == to) {
-        second = Float{};
+  while (key < to) {
+    const Index last = run_end(block_first, key, to);
+    Float run[kV] = {};
+    for (; key < last; key += 2) {
+      TESSERA_UNROLL
+      for (int v = 0; v < kV; ++v) {
+        Float first = load(score + (key * kV + v) * kWidth);
+        Float second = load(score + ((key + 1) * kV + v) * kWidth);
+        if constexpr (kWeigh) {
+          first = kernel::weight<Lanes>(first, origin[v]);
+          second = kernel::weight<Lanes>(second, origin[v]);
+          run[v] += first + second;
+        } else if (key + 1 == to) {
+          second = Float{};
+        }
+        store(score + (key / 2 * kV + v) * kWidth, pair(first, second));
       }
-      store(score + (key / 2 * kV + v) * kWidth, pair(first, second));
     }
+    TESSERA_UNROLL
+    for (int v = 0; kWeigh && v < kV; ++v) sum[v] += run[v];
   }
   for (; key < end; key += 2) {
     TESSERA_UNROLL
@@ -204,34 +265,58 @@ TESSERA_FN void accumulate_tiles(const Panel<kV>& panel, const KeyBlock& block, 
   }
 }
 
-// The same in registers; with kRound the product is rounded to fp16 before it is added.
+// The same in registers, run by run; with kRound the product is rounded to fp16 before it is added.
 template <int kV, bool kRound = false>
 TESSERA_FN void accumulate(const Panel<kV>& panel, const KeyBlock& block, Index dim_v, Index from,
                            Index to, const Float (&factor)[kV], const float* score) {
   for (Index column = 0; column < dim_v; column += kGroup) {
-    float* out = panel.out + column * Panel<kV>::kLanes;
-    Float tile[kGroup][kV];
-    TESSERA_UNROLL
-    for (int r = 0; r < kGroup; ++r) {
-      TESSERA_UNROLL
-      for (int v = 0; v < kV; ++v)
-        tile[r][v] = kRound ? Float{} : load(out + (r * kV + v) * kWidth) * factor[v];
-    }
-    multiply<kV>(tile, block.value + (column * block.capacity + from * kGroup) / kPair,
-                 score + from / kPair * Panel<kV>::kLanes, round_up(to - from, kStep) / kPair);
-    if constexpr (kRound) {
-      TESSERA_UNROLL
-      for (int r = 0; r < kGroup; ++r) {
+    float* const out = panel.out + column * Panel<kV>::kLanes;
+    alignas(64) float runs[kGroup * kV * kWidth];  // their sum
+    for (Index key = from, end; key < to; key = end) {
+      end = run_end(block.first, key, to);
+      Float tile[kGroup][kV] = {};
+      multiply<kV>(tile, block.value + (column * block.capacity + key * kGroup) / kPair,
+                   score + key / kPair * Panel<kV>::kLanes, round_up(end - key, kStep) / kPair);
+      const auto each = [&](auto f) {
         TESSERA_UNROLL
-        for (int v = 0; v < kV; ++v) {
-          tile[r][v] = load(out + (r * kV + v) * kWidth) * factor[v] + round_to_fp16(tile[r][v]);
+        for (int r = 0; r < kGroup; ++r) {
+          TESSERA_UNROLL
+          for (int v = 0; v < kV; ++v) f(tile[r][v], (r * kV + v) * kWidth, v);
         }
+      };
+      if (key > from) each([&](Float& sum, Index at, int) { sum += load(runs + at); });
+      if (end < to) {
+        each([&](Float sum, Index at, int) { store(runs + at, sum); });
+      } else {
+        each([&](Float sum, Index at, int v) {
+          if constexpr (kRound) sum = round_to_fp16(sum);
+          store(out + at, load(out + at) * factor[v] + sum);
+        });
       }
     }
+  }
+}
+
+// The stretch's O joins that of earlier ones. What rounding takes from it stays in `out`, where the
+// next stretch is added to it.
+template <int kV>
+TESSERA_FN void end_stretch(const Panel<kV>& panel, Index dim_v) {
+  Float factor[kV];
+  TESSERA_UNROLL
+  for (int v = 0; v < kV; ++v) {
+    const Float max = load(panel.max + v * kWidth);
+    factor[v] = Lanes::exp2(load(panel.earlier_max + v * kWidth) - kernel::origin<Lanes>(max));
+    store(panel.earlier_max + v * kWidth, max);
+  }
+  for (Index column = 0; column < dim_v; ++column) {
     TESSERA_UNROLL
-    for (int r = 0; r < kGroup; ++r) {
-      TESSERA_UNROLL
-      for (int v = 0; v < kV; ++v) store(out + (r * kV + v) * kWidth, tile[r][v]);
+    for (int v = 0; v < kV; ++v) {
+      const Index at = (column * kV + v) * kWidth;
+      Float sum = load(panel.earlier + at) * factor[v], rest{};
+      add_keeping_rest(sum, rest, load(panel.out + at));
+      store(panel.earlier + at, sum);
+      // An infinite sum leaves nothing.
+      store(panel.out + at, Lanes::select(rest - rest == Float{}, rest, Float{}));
     }
   }
 }

@@ -36,23 +36,34 @@ static void add_block(const ForwardTask& task, const Panel<kV>& panel, const Key
     const Index whole_from = smaller(larger((all.begin + kGroup - 1) / kGroup * kGroup, from), to);
     const Index whole_to = larger(smaller(all.end / kGroup * kGroup, to), whole_from);
     const Float scale = broadcast(a.scale * kernel::kLog2E);
-    const auto scores = [&](auto masked, Index begin, Index end) {
-      score_groups<kV, masked.value>(panel, block, words, scale, begin, end, see, top, pass.score,
-                                     ahead);
+    const auto scores = [&](auto masked, auto long_product, Index begin, Index end) {
+      score_groups<kV, masked.value, long_product.value>(panel, block, words, scale, begin, end,
+                                                         see, top, pass.score, ahead);
     };
-    scores(std::true_type{}, from, whole_from);
-    scores(std::false_type{}, whole_from, whole_to);
-    scores(std::true_type{}, whole_to, to);
+    if (is_long(words)) {
+      scores(std::true_type{}, std::true_type{}, from, to);
+    } else {
+      scores(std::true_type{}, std::false_type{}, from, whole_from);
+      scores(std::false_type{}, std::false_type{}, whole_from, whole_to);
+      scores(std::true_type{}, std::false_type{}, whole_to, to);
+    }
   } else {
     Float unused[kV] = {};
-    score_groups<kV, false>(panel, block, words, broadcast(1), from, to, see, unused, pass.score,
-                            ahead);
+    const auto products = [&](auto long_product) {
+      score_groups<kV, false, long_product.value>(panel, block, words, broadcast(1), from, to, see,
+                                                  unused, pass.score, ahead);
+    };
+    if (is_long(words)) {
+      products(std::true_type{});
+    } else {
+      products(std::false_type{});
+    }
     if (kPair == 1 && a.accumulate_fp16) round_products<kV>(from, to, pass.score);
     modify_scores<kV>(task, panel, block, pass, from, to, see, top);
   }
 
   State state[kV];
-  Float factor[kV];
+  Float factor[kV], sum[kV] = {};
   TESSERA_UNROLL
   for (int v = 0; v < kV; ++v) {
     state[v] = {load(panel.max + v * kWidth), load(panel.sum + v * kWidth)};
@@ -60,15 +71,19 @@ static void add_block(const ForwardTask& task, const Panel<kV>& panel, const Key
                        : kernel::advance<Lanes>(state[v], top[v]);
   }
   if constexpr (kPair == 2 && kFlavour == Flavour::Plain) {
-    join_weights<kV, true>(state, from, to, pass.score);
+    join_weights<kV, true>(state, block.first, from, to, pass.score, sum);
   } else {
-    weigh<kV>(state, from, to, pass.score);
+    weigh<kV>(state, block.first, from, to, pass.score, sum);
     if constexpr (kFlavour == Flavour::General)
       drop_weights<kV>(task, panel, block, pass, from, to);
-    if constexpr (kPair == 2) join_weights<kV, false>(state, from, to, pass.score);
+    if constexpr (kPair == 2)
+      join_weights<kV, false>(state, block.first, from, to, pass.score, sum);
   }
   TESSERA_UNROLL
   for (int v = 0; v < kV; ++v) {
+    Float rest = load(panel.rest + v * kWidth) * factor[v];
+    add_keeping_rest(state[v].sum, rest, sum[v]);
+    store(panel.rest + v * kWidth, rest);
     store(panel.max + v * kWidth, state[v].max);
     store(panel.sum + v * kWidth, state[v].sum);
   }
@@ -95,14 +110,21 @@ TESSERA_FN void clear_rows(const kernel::ForwardArguments& a, const kernel::Sequ
   }
 }
 
-// Divides a panel by its sums and writes it.
+// Divides a panel by its sums and writes it. Rests are added in the end: blocks without a visible
+// key, of which a row's task may have some behind its last one, do that too.
 template <class T, int kV, Flavour kFlavour>
 static void finish_panel(const ForwardTask& task, const Panel<kV>& panel, float* factor) {
   const kernel::ForwardArguments& a = *task.arguments;
   const kernel::Sequence& s = *task.sequence;
+  if (panel.earlier) {
+    end_stretch(panel, a.dim_v);
+    for (Index i = 0; i < a.dim_v * Panel<kV>::kLanes; i += kWidth)
+      store(panel.out + i, load(panel.earlier + i) + load(panel.out + i));
+  }
   TESSERA_UNROLL
   for (int v = 0; v < kV; ++v) {
-    State state{load(panel.max + v * kWidth), load(panel.sum + v * kWidth)};
+    State state{load(panel.max + v * kWidth),
+                load(panel.sum + v * kWidth) + load(panel.rest + v * kWidth)};
     Float scale = broadcast(1.0f);
     // 0 by selection: a product of weight 0 and a value that is no number may stand there.
     Int nothing = state.sum == Float{};
@@ -159,7 +181,7 @@ static void forward_task(const ForwardTask& task) {
   const kernel::Sequence& s = *task.sequence;
   const Blocking& blocking = task.blocking;
   const Index dim = round_up(a.dim, kColumns), dim_v = round_up(a.dim_v, kColumns);
-  const Scratch at = layout(blocking, dim, dim_v, kFlavour == Flavour::General);
+  const Scratch at = layout(blocking, dim, dim_v, kFlavour == Flavour::General, task.by_stretches);
   float* const scratch = task.scratch;
 
   const Index row_last = smaller(task.row_last, s.query_end);
@@ -174,6 +196,9 @@ static void forward_task(const ForwardTask& task) {
     panel.out = scratch + at.out + index * kPanel * dim_v;
     panel.max = scratch + at.max + index * kPanel;
     panel.sum = scratch + at.sum + index * kPanel;
+    panel.rest = scratch + at.rest + index * kPanel;
+    panel.earlier = task.by_stretches ? scratch + at.earlier + index * kPanel * dim_v : nullptr;
+    panel.earlier_max = scratch + at.earlier_max + index * kPanel;
     panel.row = row;
     panel.count = smaller(kPanel, row_last - row);
     return panel;
@@ -194,11 +219,16 @@ static void forward_task(const ForwardTask& task) {
     } else {
       pack_panel(query, panel.count, a.dim, scale, kLanes, panel.query);
     }
-    for (Index i = 0; i < kLanes * dim_v; i += kWidth) store(panel.out + i, Float{});
+    for (Index i = 0; i < kLanes * dim_v; i += kWidth) {
+      store(panel.out + i, Float{});
+      if (panel.earlier) store(panel.earlier + i, Float{});
+    }
     for (Index i = 0; i < kLanes; i += kWidth) {
       const State empty = kernel::empty_state<Lanes>();
       store(panel.max + i, empty.max);
       store(panel.sum + i, empty.sum);
+      store(panel.rest + i, Float{});
+      if (panel.earlier) store(panel.earlier_max + i, empty.max);
     }
   });
 
@@ -233,6 +263,8 @@ static void forward_task(const ForwardTask& task) {
       add_block<std::remove_cvref_t<decltype(panel)>::kVectorCount, kFlavour>(task, panel, block,
                                                                               pass, ahead);
     });
+    if (task.by_stretches && (start + blocking.keys) % kStretchKeys == 0 && last < any.end)
+      each_panel([&](const auto& panel) { end_stretch(panel, a.dim_v); });
   }
   each_panel([&](const auto& panel) {
     finish_panel<T, std::remove_cvref_t<decltype(panel)>::kVectorCount, kFlavour>(task, panel,

@@ -31,8 +31,13 @@ struct ForwardTask {
   Index row_first = 0;
   Index row_last = 0;
   Blocking blocking;
+  bool by_stretches = false;  // O is summed by stretches of keys
   float* scratch = nullptr;
 };
+
+// Keys whose values are summed apart in fp32, whole blocks: see forward.hpp. Types of two bytes
+// show no error of so long a sum.
+inline constexpr Index kStretchKeys = 2048;
 
 // A thread's scratch memory, in floats; every part is a multiple of a cache line long. [x] is x
 // numbers.
@@ -41,6 +46,9 @@ struct ForwardTask {
 //     out     panels x [dim_v][panel]     unnormalised outputs
 //     max     panels x [panel]            softmax states
 //     sum     panels x [panel]
+//     rest    panels x [panel]            what rounding took from the sums
+//     earlier, earlier_max                as out and max, of earlier stretches of keys; if there
+//                                         may be some
 //     key     [keys / group][dim][group]  the current block
 //     value   [dim_v / group][keys][group]
 //     score   [keys][panel]               scores, then weights of the current panel
@@ -49,8 +57,8 @@ struct ForwardTask {
 //
 // Units that multiply pairs (products.hpp) leave half of query, key and value unused.
 struct Scratch {
-  Index query = 0, out = 0, max = 0, sum = 0, key = 0, value = 0, score = 0, bias = 0, mask = 0,
-        size = 0;
+  Index query = 0, out = 0, max = 0, sum = 0, rest = 0, earlier = 0, earlier_max = 0, key = 0,
+        value = 0, score = 0, bias = 0, mask = 0, size = 0;
 };
 
 // Deals out floats, part after part.
@@ -68,13 +76,17 @@ class Floats {
   Index size_ = 0;
 };
 
-TESSERA_FN constexpr Scratch layout(const Blocking& b, Index dim, Index dim_v, bool general) {
+TESSERA_FN constexpr Scratch layout(const Blocking& b, Index dim, Index dim_v, bool general,
+                                    bool by_stretches) {
   Floats floats;
   Scratch s;
   s.query = floats.take(b.panels * b.panel * dim);
   s.out = floats.take(b.panels * b.panel * dim_v);
   s.max = floats.take(b.panels * b.panel);
   s.sum = floats.take(b.panels * b.panel);
+  s.rest = floats.take(b.panels * b.panel);
+  s.earlier = floats.take(by_stretches ? b.panels * b.panel * dim_v : 0);
+  s.earlier_max = floats.take(by_stretches ? b.panels * b.panel : 0);
   s.key = floats.take(b.keys * dim);
   s.value = floats.take(b.keys * dim_v);
   s.score = floats.take((b.keys + 8) * b.panel);  // score tiles are written whole
@@ -172,10 +184,11 @@ struct DecodeMerge {
 inline constexpr Index kDecodeBlock = 64;
 
 // Memory of a decode task in floats: [rows][columns] outputs and states of a part; [rows][columns]
-// queries, [rows][kDecodeBlock] scores and [rows] factors of a thread.
+// queries, [rows][kDecodeBlock] scores, [rows] factors and what sums by stretches take (as the
+// outputs, and two numbers a row) of a thread.
 struct DecodeScratch {
   Index out = 0, max = 0, sum = 0, partial = 0;
-  Index query = 0, score = 0, factor = 0, scratch = 0;
+  Index query = 0, score = 0, factor = 0, rest = 0, stretch = 0, out_max = 0, scratch = 0;
 };
 
 TESSERA_FN constexpr Index decode_columns(Index dim) { return round_up(dim, Index{16}); }
@@ -190,6 +203,9 @@ TESSERA_FN constexpr DecodeScratch decode_layout(Index rows, Index dim, Index di
   s.query = scratch.take(rows * decode_columns(dim));
   s.score = scratch.take(rows * kDecodeBlock);
   s.factor = scratch.take(rows);
+  s.rest = scratch.take(rows);
+  s.stretch = scratch.take(rows * decode_columns(dim_v));
+  s.out_max = scratch.take(rows);
   s.scratch = scratch.size();
   return s;
 }
