@@ -37,6 +37,8 @@ enum class Distribution : std::uint8_t {
   skewed,    ///< long tails, values of mean 1
   large,     ///< gaussian times 3
   integers,  ///< whole numbers in [-8, 8], exact in every type
+  alike,     ///< keys nearly the same, as values are: all weigh nearly alike
+  sink,      ///< likewise, but for the first key, which weighs more
 };
 
 /// Which of forward's results backward is given.

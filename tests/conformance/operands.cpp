@@ -72,6 +72,9 @@ double draw(Random& random, Distribution distribution, Role role) {
       return 3.0 * normal;
     case Distribution::integers:
       return std::clamp(std::nearbyint(3.0 * normal), -8.0, 8.0);
+    case Distribution::alike:
+    case Distribution::sink:
+      return role == Role::query ? normal : 1.37 + 0.01 * normal;
   }
   return normal;
 }
@@ -222,6 +225,10 @@ void make_tensors(const Case& c, Operands& operands) {
   fill(operands.query, Random(c.fill * 3 + 1), c.distribution, Role::query);
   fill(operands.key, Random(c.fill * 3 + 2), c.distribution, Role::key);
   fill(operands.value, Random(c.fill * 3 + 3), c.distribution, Role::value);
+  if (c.distribution == Distribution::sink) {
+    std::int64_t i = 0;  // the first key of the first head
+    change(operands.key, [&](double number) { return i++ < c.dim ? 3 * number : number; });
+  }
   if (c.accumulate == Accumulate::fp16) {
     make_products_exact(operands.query);
     make_products_exact(operands.key);

@@ -13,6 +13,8 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
+#include <limits>
 #include <numeric>
 #include <random>
 #include <utility>
@@ -181,6 +183,7 @@ Case draw_case(std::uint64_t seed, std::int64_t index) {
   }
   constexpr Distribution kDistributions[] = {Distribution::gaussian, Distribution::skewed,
                                              Distribution::large};
+  constexpr Distribution kAlike[] = {Distribution::alike, Distribution::sink};
   c.distribution = random.pick(kDistributions);
   if (c.dtype == DType::fp32 && c.distribution == Distribution::large) {
     c.distribution = Distribution::gaussian;
@@ -190,6 +193,11 @@ Case draw_case(std::uint64_t seed, std::int64_t index) {
   c.fill = random.next();
   if (c.dtype == DType::fp16 && c.operation != Operation::backward && random.chance(0.25))
     c.accumulate = Accumulate::fp16;
+  if (random.chance(0.15)) {
+    c.distribution = random.pick(kAlike);
+    // Of decode's lengths, which are those that show what long sums lose.
+    if (c.operation == Operation::decode) c.operation = Operation::forward;
+  }
   return c.operation == Operation::backward ? backward_of(c) : c;
 }
 
@@ -302,10 +310,18 @@ int main(int argc, char** argv) {
       "wrong;\n"
       "otherwise it is listed and counted apart. Any other failure is wrong at once.\n\n"
       "Exit status 0: nothing is wrong; 1: a problem is, or no kernel ran; 2: wrong usage.");
-  app.add_option("--seconds", request.seconds, "stop after so many seconds");
+  const CLI::Validator positive(
+      [](const std::string& text) {
+        const double seconds = std::strtod(text.c_str(), nullptr);
+        return std::isfinite(seconds) && seconds > 0 ? "" : "is '" + text + "'; must be above 0";
+      },
+      "X", "seconds");
+  const auto whole = CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max() / 2);
+  app.add_option("--seconds", request.seconds, "stop after so many seconds")->check(positive);
   app.add_option("--seed", request.seed, "of all problems; random if absent");
-  app.add_option("--first", request.first, "index of the first problem");
-  app.add_option("--count", request.count, "problems; 300 if neither this nor --seconds is given");
+  app.add_option("--first", request.first, "index of the first problem")->check(whole);
+  app.add_option("--count", request.count, "problems; 300 if neither this nor --seconds is given")
+      ->check(CLI::Range(std::int64_t{1}, std::numeric_limits<std::int64_t>::max() / 2));
   std::string word;
   app.add_option("--kernels", word, "only kernels whose names hold this");
   try {
