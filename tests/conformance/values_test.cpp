@@ -448,6 +448,38 @@ TEST(Values, LargeSpread) {
   }
 }
 
+TEST(Values, MaximaThatRiseBlockAfterBlock) {
+  // From either end scores rise by up to 128 over the keys (fp32: by up to 8, see Distribution), at
+  // another pace in each row: in one row a maximum moves with each block of keys, in the next with
+  // every fifth, or never.
+  for (const DType dtype : kTypes) {
+    for (const std::int64_t dim : {64, 128}) {
+      for (const bool first_is_largest : {false, true}) {
+        const Case c{.label = "rising",
+                     .dtype = dtype,
+                     .seq_q = 65,
+                     .seq_k = 700,
+                     .dim = dim,
+                     .dim_v = dim,
+                     .mask = first_is_largest ? Mask{} : Mask::causal(Alignment::BottomRight),
+                     .scale = dtype == DType::fp32 ? 0.0625f : 1.0f};
+        expect_passes(c, [&](Operands& o) {
+          const auto small = [](std::int64_t s, std::int64_t d) {
+            return 0.0613 * static_cast<double>((7 * s + 3 * d) % 5 - 2);
+          };
+          set_each(o.query, [&](auto, auto, auto s, auto d) {
+            return d == 0 ? 0.497 * static_cast<double>(s % 17) : small(s, d);
+          });
+          set_each(o.key, [&](auto, auto, auto s, auto d) {
+            const std::int64_t at = first_is_largest ? 699 - s : s;
+            return d == 0 ? 0.1231 * static_cast<double>(at / 5) - 1.0 : small(s + 1, d);
+          });
+        });
+      }
+    }
+  }
+}
+
 TEST(Values, ScaleZeroAndNegative) {
   for (const DType dtype : kTypes) {
     for (const float scale : {0.0f, -0.125f, -1.0f, 1e-30f, -0.0f}) {
