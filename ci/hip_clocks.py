@@ -52,16 +52,7 @@ SLOW_LDS_GATES = {("gfx950", 128): 0.85}
 MOST_A_PAIR = 7  # vector instructions for two scores besides their two exponentials
 # What is known and to be mended, as it is with clang 22; it may only get better:
 # (instance, target): (least cap, most instructions a pair of scores, most waits for all loads).
-EXCEPTIONS = {
-    ("forward_bf16_64", "gfx942"): (0.609, 17.5, 2),
-    ("forward_fp16_64", "gfx942"): (0.609, 17.5, 2),
-    ("forward_bf16_64", "gfx950"): (0.304, 17.5, 2),
-    ("forward_fp16_64", "gfx950"): (0.329, 15.5, 2),
-    ("forward_bf16_128", "gfx942"): (0.95, 18.25, 2),
-    ("forward_fp16_128", "gfx942"): (0.95, 18.25, 2),
-    ("forward_bf16_128", "gfx950"): (0.592, 18.25, 2),
-    ("forward_fp16_128", "gfx950"): (0.64, 16.25, 2),
-}
+EXCEPTIONS = {}
 
 
 # --- One kernel -----------------------------------------------------------------------------------
