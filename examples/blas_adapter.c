@@ -74,15 +74,16 @@ __attribute__((target_clones("arch=x86-64-v4", "arch=x86-64-v3", "default")))
 #endif
 static void
 softmax_row(float* s, int64_t n, float* lse) {
-  float maximum = s[0], sum = 0;
+  float maximum = s[0];
+  double sum = 0;  // in float, equal weights would be rounded the same way every time
   for (int64_t j = 1; j < n; ++j) maximum = s[j] > maximum ? s[j] : maximum;
   for (int64_t j = 0; j < n; ++j) {
     s[j] = expf(s[j] - maximum);
-    sum += s[j];
+    sum += (double)s[j];
   }
-  const float inverse = 1 / sum;
+  const float inverse = (float)(1 / sum);
   for (int64_t j = 0; j < n; ++j) s[j] *= inverse;
-  *lse = maximum + logf(sum);
+  *lse = maximum + (float)log(sum);
 }
 
 // Which scores of a row are seen: [from, to).

@@ -93,7 +93,6 @@ TEST(Values, NearlyEqualWeightsOfManyHeads) {
       c.head_q = c.head_k = 32;
       c.seq_q = 1;
       c.layout = Layout::repeated_batch;
-      c.expensive = true;
       expect_passes(c, [&](Operands& o) {
         set_scores(o, scores);
         set_near(o.value, kConstants[0], 0);
