@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "backends/hip/common/gcn.hip.hpp"
+#include "backends/hip/common/opaque.hip.hpp"
 #include "core/kernel/convert.hpp"
 #include "core/kernel/softmax.hpp"
 
@@ -25,8 +26,7 @@ struct Fp16 {
 #if defined(__gfx90a__) || defined(__gfx942__)
     // A multiplication rounds into either half of a register, a conversion into the low one only.
     // clang would drop the one by 1.
-    float one = 1.0f;
-    asm("" : "+s"(one));
+    const float one = opaque(1.0f);
     return pack(__builtin_fmaf(low, one, 0.0f), __builtin_fmaf(high, one, 0.0f));
 #else
     return pack(low, high);

@@ -24,6 +24,12 @@ TESSERA_DEVICE std::int64_t uniform_anew(std::int64_t x) {
   return x;
 }
 
+// A number that all lanes share, of which the compiler does not know what it is.
+TESSERA_DEVICE float opaque(float x) {
+  asm("" : "+s"(x));
+  return x;
+}
+
 // As kernel_argument, and what is read through it is read again.
 template <class Parameters>
 TESSERA_DEVICE const Parameters& argument_anew() {

@@ -14,6 +14,8 @@
 
 #include <cstdint>
 
+#include "backends/hip/common/lds.hip.hpp"
+#include "backends/hip/common/opaque.hip.hpp"
 #include "backends/hip/decode/result.hip.hpp"
 #include "backends/hip/decode/tile.hip.hpp"
 #include "core/kernel/work_order.hpp"
@@ -71,10 +73,7 @@ class Decode {
   }
   // As anew, of what is the same in all lanes: what a tile's place gives stays in no register from
   // tile to tile.
-  TESSERA_DEVICE static Index again(Index x) {
-    asm volatile("" : "+s"(x));
-    return x;
-  }
+  TESSERA_DEVICE static Index again(Index x) { return uniform_anew(x); }
   // Of scores, to base 2.
   TESSERA_DEVICE float scale() const { return kGeneral ? 1.0f : a_.scale * kernel::kLog2E; }
 
@@ -325,7 +324,7 @@ struct DecodeKernel {
   static constexpr int kAtOnce = S::kDim <= 128 ? 2 : 1;
 
   TESSERA_DEVICE static void run() {
-    __attribute__((shared, aligned(16))) static Memory<S> shared;
+    TESSERA_HIP_LDS(Memory<S>, shared, 16);
     const auto& p = kernel_argument<Parameters>();
     if (thread() == 0) describe(p, group(), shared.task());
     barrier();

@@ -2,6 +2,7 @@
 // The second kernel of decode: the parts of a row become its output, in their order. A work-group
 // has a row.
 
+#include "backends/hip/common/lds.hip.hpp"
 #include "backends/hip/decode/result.hip.hpp"
 
 namespace tessera::hip::decode {
@@ -17,7 +18,7 @@ struct MergeKernel {
   static constexpr int kAtOnce = 4;
 
   TESSERA_DEVICE static void run() {
-    __attribute__((shared)) static MergeMemory shared;
+    TESSERA_HIP_LDS(MergeMemory, shared, alignof(MergeMemory));
     const auto& p = kernel_argument<Parameters>();
     const kernel::ForwardArguments& a = p.arguments;
     const Place place(p, group() / kRows);

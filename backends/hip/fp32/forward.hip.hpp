@@ -12,6 +12,7 @@
 // fill the time.
 
 #include "backends/hip/common/fragment.hip.hpp"
+#include "backends/hip/common/lds.hip.hpp"
 #include "backends/hip/common/opaque.hip.hpp"
 #include "backends/hip/common/parameters.hpp"
 #include "backends/hip/fp32/config.hpp"
@@ -283,7 +284,8 @@ constexpr int waves() {
 
 template <class S, bool kGeneral>
 TESSERA_DEVICE void forward() {
-  __attribute__((shared, aligned(16))) static unsigned char memory[sizeof(Shared<S>)];
+  using Bytes = unsigned char[sizeof(Shared<S>)];
+  TESSERA_HIP_LDS(Bytes, memory, 16);
   auto& shared = *reinterpret_cast<Shared<S>*>(memory);
   const auto p = []() -> const ForwardParameters& { return argument_anew<ForwardParameters>(); };
   for (Index i = group(); i < p().tasks; i += p().groups) Forward<S, kGeneral>(i, shared).run();

@@ -1,6 +1,7 @@
 #pragma once
 // The loop over tasks around every kernel that has them.
 
+#include "backends/hip/common/lds.hip.hpp"
 #include "backends/hip/gradient/bias.hip.hpp"
 #include "backends/hip/gradient/key.hip.hpp"
 #include "backends/hip/gradient/query.hip.hpp"
@@ -15,7 +16,8 @@ TESSERA_DEVICE const Parameters& parameters() {
 
 template <class Kernel>
 TESSERA_DEVICE void run_tasks(const Parameters&) {
-  __attribute__((shared, aligned(16))) static std::uint16_t shared[Kernel::kNumbers];
+  using Numbers = std::uint16_t[Kernel::kNumbers];
+  TESSERA_HIP_LDS(Numbers, shared, 16);
   const Parameters& p = parameters();
   const auto count = static_cast<Index>(p.groups);
   for (Index task = group(); task < p.tasks; task += count) {

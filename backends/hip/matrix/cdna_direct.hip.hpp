@@ -7,6 +7,7 @@
 // them in another order. Lanes that read a piece of rows that follow one another then meet no bank
 // twice, nor do those that read four rows of four pieces to transpose.
 
+#include "backends/hip/common/lds.hip.hpp"
 #include "backends/hip/matrix/block.hip.hpp"
 
 namespace tessera::hip::matrix {

@@ -8,6 +8,7 @@
 // operand of the second product where they are. A work-group walks over its keys from last to
 // first.
 
+#include "backends/hip/common/lds.hip.hpp"
 #include "backends/hip/matrix/block.hip.hpp"
 #if TESSERA_HIP_CDNA
 #include "backends/hip/matrix/cdna.hip.hpp"
@@ -50,7 +51,8 @@ constexpr int threads() {
 template <class Element, class S, bool kGeneral>
 TESSERA_DEVICE void forward() {
   using T = Tile<S, kGeneral>;
-  __attribute__((shared, aligned(1024))) static std::uint16_t shared[Walk<Element, T>::kNumbers];
+  using Numbers = std::uint16_t[Walk<Element, T>::kNumbers];
+  TESSERA_HIP_LDS(Numbers, shared, 1024);
   const Parameters& p = kernel_argument<Parameters>();
   for (Index i = group(); i < p.tasks; i += p.groups) {
     // Nothing that only some task's beginning or end needs is kept in registers from task to task.
