@@ -165,7 +165,7 @@ KOKKOS_FUNCTION void ForwardKernel<Element, kWidth>::weigh(const Member& team, c
     Kokkos::single(Kokkos::PerThread(team), [&] {
       b.max[i] = state.max;
       b.sum_rest[i] *= factor;
-      add_keeping_rest(state.sum, b.sum_rest[i], tile_sum);
+      kernel::add_keeping_rest(state.sum, b.sum_rest[i], tile_sum);
       b.sum[i] = state.sum;
       b.factor[i] = factor;
     });

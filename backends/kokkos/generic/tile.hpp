@@ -7,6 +7,7 @@
 #include "backends/kokkos/element.hpp"
 #include "backends/kokkos/generic/config.hpp"
 #include "backends/kokkos/space.hpp"
+#include "core/kernel/kahan.hpp"
 #include "core/kernel/mask.hpp"
 #include "core/kernel/modifiers.hpp"
 #include "core/kernel/philox.hpp"
@@ -126,16 +127,6 @@ KOKKOS_FUNCTION void multiply(const Member& team, const float* rows, const float
   });
 }
 
-// sum + rest += term: the sum rounded, and what rounding took from it (Kahan 1965). Where keys
-// weigh alike the same is added over and over again and rounded the same way every time: without it
-// the error grows with their number.
-template <class V>
-TESSERA_FN void add_keeping_rest(V& sum, V& rest, V term) {
-  const V before = sum, all = term + rest;
-  sum = before + all;
-  rest = all - (sum - before);
-}
-
 TESSERA_FN float round_to_fp16(float x) { return kernel::fp16_to_float(kernel::float_to_fp16(x)); }
 
 // A matrix in scratch memory, or its transpose: element (i, x) is data[i · row + x · step].
@@ -190,7 +181,7 @@ KOKKOS_FUNCTION void accumulate(const Member& team, const Factors& left, int fir
           for (int p = 0; p < N::kParts; ++p) {
             row[p] *= scale;
             kept[p] *= scale;
-            add_keeping_rest(row[p], kept[p], add[i][p]);
+            kernel::add_keeping_rest(row[p], kept[p], add[i][p]);
             // An infinite sum leaves nothing.
             kept[p] = kept[p] - kept[p] == typename N::Part{} ? kept[p] : typename N::Part{};
           }

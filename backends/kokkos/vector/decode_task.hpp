@@ -277,7 +277,7 @@ static float decode_weigh(const DecodeTask& task, const DecodeBlock& b, Index ro
   b.max[row] = state.max;
   b.rest[row] *= factor;
   b.sum[row] = state.sum;
-  add_keeping_rest(b.sum[row], b.rest[row], sum_lanes(sum));
+  kernel::add_keeping_rest(b.sum[row], b.rest[row], sum_lanes(sum));
   if (a.dropout.threshold != 0) {
     const kernel::DropoutStream stream =
         kernel::dropout_stream(a.dropout, a.head_q, task.batch, head);
@@ -301,7 +301,7 @@ TESSERA_FN void end_stretch(const DecodeBlock& b) {
     b.out_max[row] = b.max[row];
     for (Index at = row * b.dim_v; at < (row + 1) * b.dim_v; at += kWidth) {
       Float sum = load(b.out + at) * broadcast(factor), rest{};
-      add_keeping_rest(sum, rest, load(b.stretch + at));
+      kernel::add_keeping_rest(sum, rest, load(b.stretch + at));
       store(b.out + at, sum);
       store(b.stretch + at, Lanes::select(rest - rest == Float{}, rest, Float{}));
     }

@@ -19,6 +19,7 @@
 #include "backends/kokkos/vector/fetch.hpp"
 #include "backends/kokkos/vector/pack_pairs.hpp"
 #include "backends/kokkos/vector/task.hpp"
+#include "core/kernel/kahan.hpp"
 #include "core/kernel/mask.hpp"
 #include "core/kernel/sequence.hpp"
 #include "core/kernel/softmax.hpp"
@@ -78,14 +79,6 @@ inline constexpr Index kRun = 64;
 // The end of the run of key `key` of a block, and of keys [.., to) of it.
 TESSERA_FN Index run_end(Index block_first, Index key, Index to) {
   return smaller(to, (block_first + key) / kRun * kRun + kRun - block_first);
-}
-
-// sum + rest += term: the sum rounded, and what rounding took from it. Adding 0 adds the rest.
-template <class V>
-TESSERA_FN void add_keeping_rest(V& sum, V& rest, V term) {
-  const V before = sum, all = term + rest;
-  sum = before + all;
-  rest = all - (sum - before);
 }
 
 // A block of keys as packed.
@@ -313,7 +306,7 @@ TESSERA_FN void end_stretch(const Panel<kV>& panel, Index dim_v) {
     for (int v = 0; v < kV; ++v) {
       const Index at = (column * kV + v) * kWidth;
       Float sum = load(panel.earlier + at) * factor[v], rest{};
-      add_keeping_rest(sum, rest, load(panel.out + at));
+      kernel::add_keeping_rest(sum, rest, load(panel.out + at));
       store(panel.earlier + at, sum);
       // An infinite sum leaves nothing.
       store(panel.out + at, Lanes::select(rest - rest == Float{}, rest, Float{}));

@@ -82,7 +82,7 @@ static void add_block(const ForwardTask& task, const Panel<kV>& panel, const Key
   TESSERA_UNROLL
   for (int v = 0; v < kV; ++v) {
     Float rest = load(panel.rest + v * kWidth) * factor[v];
-    add_keeping_rest(state[v].sum, rest, sum[v]);
+    kernel::add_keeping_rest(state[v].sum, rest, sum[v]);
     store(panel.rest + v * kWidth, rest);
     store(panel.max + v * kWidth, state[v].max);
     store(panel.sum + v * kWidth, state[v].sum);
