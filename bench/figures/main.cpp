@@ -110,7 +110,7 @@ int measure(const char* path, int rounds, const std::vector<std::string_view>& s
 
 int main(int argc, char** argv) try {
   const int rounds = argc >= 3 ? std::atoi(argv[2]) : tessera::bench::kDefaultRounds;
-  if (argc < 2 || rounds < 1) {
+  if (argc < 2 || rounds < 1 || argv[1][0] == '-') {
     std::fprintf(stderr, "usage: tessera_figures OUT.json [ROUNDS [SECTION...]]\n");
     return 2;
   }
