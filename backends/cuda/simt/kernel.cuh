@@ -18,6 +18,7 @@
 
 #include "backends/cuda/simt/block.cuh"
 #include "backends/cuda/simt/weigh.cuh"
+#include "core/kernel/kahan.hpp"
 
 namespace tessera::cuda::simt {
 
@@ -109,17 +110,93 @@ __device__ __forceinline__ void load_query(const Work& work, typename T::Shared&
   }
 }
 
+// Softmax states and O of a thread's lines. Of a state's sum a thread has its own keys' part.
+template <class T>
+struct Result {
+  kernel::SoftmaxState<float> state[T::kOwn];
+  float out[T::kPanels][T::kOwn][kVector];
+};
+
+// Sum of the stretches that a thread has done with. In local memory, touched once a stretch.
+template <class T>
+struct Stretches {
+  Result<T> sum;
+  Result<T> rest;  // what rounding took, max unused
+
+  __device__ __forceinline__ void clear() {
+    *this = {};
+    TESSERA_UNROLL
+    for (int i = 0; i < T::kOwn; ++i) sum.state[i] = kernel::empty_state<typename T::Lanes>();
+  }
+};
+
+__device__ __forceinline__ void add_scaled(float& sum, float& rest, float factor, float term) {
+  sum = __fmul_rn(sum, factor);
+  rest = __fmul_rn(rest, factor);
+  kernel::add_keeping_finite_rest(sum, rest, term);
+}
+
+// Adds a stretch. A function of its own and by value, so that the registers of the loop over keys
+// stay registers.
+template <class T>
+__device__ __noinline__ void add_stretch(Stretches<T>& all, const Result<T> stretch) {
+  using L = typename T::Lanes;
+#pragma unroll 1
+  for (int i = 0; i < T::kOwn; ++i) {
+    kernel::SoftmaxState<float>& state = all.sum.state[i];
+    const float max = stretch.state[i].max;
+    const float factor = L::exp2(state.max - kernel::origin<L>(max));
+    state.max = max;
+    add_scaled(state.sum, all.rest.state[i].sum, factor, stretch.state[i].sum);
+#pragma unroll 1
+    for (int p = 0; p < T::kPanels; ++p) {
+      TESSERA_UNROLL
+      for (int c = 0; c < kVector; ++c)
+        add_scaled(all.sum.out[p][i][c], all.rest.out[p][i][c], factor, stretch.out[p][i][c]);
+    }
+  }
+}
+
+// Their sum, rounded.
+template <class T>
+__device__ __noinline__ Result<T> rounded(const Stretches<T>& all) {
+  Result<T> result = all.sum;
+#pragma unroll 1
+  for (int i = 0; i < T::kOwn; ++i) {
+    result.state[i].sum += all.rest.state[i].sum;
+#pragma unroll 1
+    for (int p = 0; p < T::kPanels; ++p) {
+      TESSERA_UNROLL
+      for (int c = 0; c < kVector; ++c) result.out[p][i][c] += all.rest.out[p][i][c];
+    }
+  }
+  return result;
+}
+
+// Begins the next stretch: maxima stay.
+template <class T>
+__device__ __forceinline__ void clear_sums(Result<T>& now) {
+  TESSERA_UNROLL
+  for (int i = 0; i < T::kOwn; ++i) {
+    now.state[i].sum = 0;
+    TESSERA_UNROLL
+    for (int p = 0; p < T::kPanels; ++p) {
+      TESSERA_UNROLL
+      for (int c = 0; c < kVector; ++c) now.out[p][i][c] = 0;
+    }
+  }
+}
+
 // Divides by the sums and writes, or leaves it to merge.
 template <class T>
 __device__ __forceinline__ void finish(const Work& work, const typename T::Shared& shared,
-                                       const kernel::SoftmaxState<float> (&state)[T::kOwn],
-                                       const float (&out)[T::kPanels][T::kOwn][kVector]) {
+                                       const Result<T>& result) {
   const kernel::ForwardArguments& a = work.arguments;
   const Block& b = shared.block;
   const bool whole = work.partials.parts == 1;
   TESSERA_UNROLL
   for (int i = 0; i < T::kOwn; ++i) {
-    const kernel::SoftmaxState<float> all{state[i].max, line_sum(state[i].sum)};
+    const kernel::SoftmaxState<float> all{result.state[i].max, line_sum(result.state[i].sum)};
     const Line line = line_of<T>(b, down() + kDown * i);
     if (whole ? !line.exists : !line.live) continue;
     const Index slot = whole ? 0 : slot_of(work, b, line) + b.part;
@@ -128,10 +205,10 @@ __device__ __forceinline__ void finish(const Work& work, const typename T::Share
     for (int p = 0; p < T::kPanels; ++p) {
       const int column = kPanel * p + kVector * across();
       if (column >= a.dim_v) continue;
+      const float(&out)[kVector] = result.out[p][i];
       float4 x{0, 0, 0, 0};
       if (end.seen)
-        x = {out[p][i][0] * end.factor, out[p][i][1] * end.factor, out[p][i][2] * end.factor,
-             out[p][i][3] * end.factor};
+        x = {out[0] * end.factor, out[1] * end.factor, out[2] * end.factor, out[3] * end.factor};
       if (whole) {
         store4<typename T::Element>(out_row<T>(a, b, line) + column, x, work.aligned.out);
       } else {
@@ -151,30 +228,41 @@ template <class T>
 __device__ __forceinline__ void attend(const Work& work, typename T::Shared& shared) {
   const kernel::ForwardArguments& a = work.arguments;
   const Block& b = shared.block;
-  kernel::SoftmaxState<float> state[T::kOwn];
+  Result<T> now{};
   TESSERA_UNROLL
-  for (int i = 0; i < T::kOwn; ++i) state[i] = kernel::empty_state<typename T::Lanes>();
-  float out[T::kPanels][T::kOwn][kVector] = {};
+  for (int i = 0; i < T::kOwn; ++i) now.state[i] = kernel::empty_state<typename T::Lanes>();
   load_query<T>(work, shared);
   const kernel::LoopSplit loop =
       kernel::split_loop(b.sequence.band, b.rows.begin, b.rows.end, kKeys);
   Panels<T> panels(work, shared, loop.first * kKeys, loop.last * kKeys);
+  [[maybe_unused]] Stretches<T> stretches;
+  const bool by_stretches = T::kByStretches && loop.last - loop.first > kStretch;
+  if (by_stretches) stretches.clear();
 #pragma unroll 1
   for (Index step = loop.first; step < loop.last; ++step) {
     float score[T::kOwn][kOwnKeys] = {};
 #pragma unroll 1
     for (int p = 0; p < panels_of(a.dim); ++p)
       multiply<T>(shared, panels.next(), p * kPanel, width_of(a.dim, p), score);
-    weigh<T>(a, shared, step * kKeys, score, state);
+    weigh<T>(a, shared, step * kKeys, score, now.state);
     const Step keys = step_of(b, step * kKeys);
     TESSERA_UNROLL
     for (int p = 0; p < T::kPanels; ++p) {
       if (p * kPanel < a.dim_v)
-        accumulate<T>(shared, panels.next(), keys.from, keys.to, a.accumulate_fp16, out[p]);
+        accumulate<T>(shared, panels.next(), keys.from, keys.to, a.accumulate_fp16, now.out[p]);
+    }
+    if constexpr (T::kByStretches) {
+      if (by_stretches && ((step + 1) % kStretch == 0 || step + 1 == loop.last)) {
+        add_stretch<T>(stretches, now);
+        clear_sums(now);
+      }
     }
   }
   ptx::cp_async_wait_all();
-  finish<T>(work, shared, state, out);
+  if constexpr (T::kByStretches) {
+    if (by_stretches) now = rounded<T>(stretches);
+  }
+  finish<T>(work, shared, now);
 }
 
 template <class T>

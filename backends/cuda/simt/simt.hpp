@@ -23,6 +23,9 @@ enum class Lines { OfHead, OfGroup };
 
 // Keys of a step; a multiple of 8, so that dropout's groups of columns fit.
 inline constexpr int kKeys = 64;
+// Steps of a stretch. Sums of fp32 are made in steps, stretches and rows, so that their error does
+// not grow with the number of keys where these weigh alike.
+inline constexpr int kStretch = 32;
 
 // Lines of a block; `dim` is an instance's.
 constexpr int rows_of(int dim, Lines lines) {

@@ -121,6 +121,8 @@ struct Traits {
   static constexpr int kOwn = kRows / kDown;  // lines of a thread
   static constexpr int kPanels = kDim_ / kPanel;
   static constexpr int kStages = kDim_ > 256 && kLines == Lines::OfHead ? 1 : 2;
+  // fp32 adds thousands of keys in stretches: see kStretch.
+  static constexpr bool kByStretches = !Element::kHalf;
   // Blocks of a multiprocessor that registers must allow.
   static constexpr int kBlocks = kDim_ <= 64 ? 3 : 2;
   static_assert(kDim_ % kPanel == 0 && kRows % kDown == 0);

@@ -169,7 +169,7 @@ __device__ __forceinline__ void weigh(const kernel::ForwardArguments& a, typenam
     TESSERA_UNROLL
     for (int j = 0; j < kOwnKeys; ++j) tile_max = fmaxf(tile_max, score[i][j]);
     const int line = down() + kDown * i;
-    const float factor = kernel::advance<L>(state[i], line_max(tile_max));
+    const float factor = kernel::advance_lazily<L>(state[i], line_max(tile_max), a.accumulate_fp16);
     const float origin = kernel::origin<L>(state[i].max);
     if (across() == 0) shared.factor[line] = factor;
     float sum = 0;
