@@ -15,4 +15,11 @@ TESSERA_FN void add_keeping_rest(V& sum, V& rest, V term) {
   rest = all - (sum - before);
 }
 
+// The same of sums that may be infinite: such a sum leaves nothing.
+template <class V>
+TESSERA_FN void add_keeping_finite_rest(V& sum, V& rest, V term) {
+  add_keeping_rest(sum, rest, term);
+  rest = rest - rest == V{} ? rest : V{};
+}
+
 }  // namespace tessera::kernel

@@ -66,13 +66,17 @@ TESSERA_FN typename L::Value advance(SoftmaxState<typename L::Value>& state,
 }
 
 // As advance, but a row stays where it is while its scores rise by at most kLazyRise above its
-// maximum, which is that of some of them then: its factor is 1, its weights reach 2^kLazyRise. For
-// machines to whom scaling O costs an instruction of its own.
+// maximum, which is that of some of them then: its factor is 1, its weights reach 2^kLazyRise.
+// Factors are rounded, and where maxima rise evenly always the same way: with one a tile the error
+// would grow with the number of keys. Of these, what the next one scales is at most a sixteenth of
+// what follows. Where scaling O is an instruction of its own it is saved, too. `exactly`: as
+// advance, for weights that must not exceed 1.
 inline constexpr float kLazyRise = 4.0f;
 template <class L>
 TESSERA_FN typename L::Value advance_lazily(SoftmaxState<typename L::Value>& state,
-                                            typename L::Value tile_max) {
-  const auto rises = L::less(state.max + L::broadcast(kLazyRise), tile_max);
+                                            typename L::Value tile_max, bool exactly = false) {
+  const auto rise = L::broadcast(exactly ? 0.0f : kLazyRise);
+  const auto rises = L::less(state.max + rise, tile_max);
   return advance<L>(state, L::select(rises, tile_max, state.max));
 }
 

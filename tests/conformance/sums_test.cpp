@@ -10,22 +10,28 @@
 namespace tessera::testing {
 namespace {
 
-// What the keys score: 0, but for all behind the first `high`, which score `low`.
+// What the keys score: 0, but for all behind the first `high`, or before the last -`high`, which
+// score `low`.
 struct Scores {
   const char* label;
   std::int64_t high;
   double low;
 };
-constexpr Scores kScores[] = {
-    {"equal", 0, 0}, {"sink", 1, -5}, {"sinks_of_four", 4, -0.3}, {"half", 1024, -0.7}};
+constexpr Scores kScores[] = {{"equal", 0, 0},
+                              {"sink", 1, -5},
+                              {"sinks_of_four", 4, -0.3},
+                              {"half", 1024, -0.7},
+                              {"late", -1000, -0.7}};
 
 // Every number of which a constant is made has its own bits behind a sum's last one.
 constexpr double kConstants[] = {1.37, 0.7123, -1.9};
 
 void set_scores(const Operands& o, const Scores& scores) {
   set_each(o.query, [](auto, auto, auto, auto d) { return d == 0 ? 1.0 : 0.0; });
+  const std::int64_t keys = o.key.extent.seq;
   set_each(o.key, [&](auto, auto, auto s, auto d) {
-    return d == 0 && s >= scores.high ? scores.low : 0.0;
+    const bool high = scores.high < 0 ? s >= keys + scores.high : s < scores.high;
+    return d == 0 && !high ? scores.low : 0.0;
   });
 }
 
@@ -80,6 +86,57 @@ TEST(Values, NearlyEqualWeightsOfVeryManyKeys) {
       expect_forward_passes(scores, 0, c);
       c.seq_k = 65536;
       expect_forward_passes(scores, 0, c);
+    }
+  }
+}
+
+// So many that whatever grows with the number of keys shows: out is the value that all keys have.
+TEST(Values, NearlyEqualWeightsOfAMillionKeys) {
+  constexpr std::int64_t kMany = 1 << 20;
+  const Scores& sink = kScores[1];
+  Case c = case_of(sink, 0, DType::fp32, kMany);
+  c.seq_q = 1;
+  Operands o(c);
+  set_scores(o, sink);
+  set_near(o.value, kConstants[0], 0);
+  const double value = o.value.get(0, 0, 0, 0);
+  const double lse = std::log(1 + static_cast<double>(kMany - 1) * std::exp(sink.low));
+  on_each_kernel(o, [&](const Kernel& kernel) {
+    o.out.each([&](auto b, auto h, auto s, auto d) {
+      EXPECT_NEAR(o.out.get(b, h, s, d), value, 100 * 0x1p-24 * value) << kernel.name;
+    });
+    EXPECT_NEAR(o.lse.get(0, 0, 0, 0), lse, 100 * 0x1p-24) << kernel.name;
+  });
+}
+
+// Maxima that move a little with every block of keys: what is scaled each time is rounded each
+// time.
+TEST(Values, MaximaThatRiseEvenly) {
+  for (const DType dtype : kTypes) {
+    for (const double rise : {1e-7, 4e-7, 3e-6, 3e-5}) {
+      Case c = case_of(kScores[0], 0, dtype, 65536);
+      c.label = "rising_evenly";
+      c.seq_q = 1;
+      const auto fill = [&](Operands& o) {
+        set_each(o.query, [](auto, auto, auto, auto d) { return d == 0 ? 1.0 : 0.0; });
+        set_each(o.key, [&](auto, auto, auto s, auto d) {
+          return d == 0 ? rise * static_cast<double>(s) : 0.0;
+        });
+        set_near(o.value, kConstants[0], 0);
+      };
+      expect_passes(c, fill);
+      if (dtype != DType::fp32) continue;
+      Operands o(c);
+      fill(o);
+      const double value = o.value.get(0, 0, 0, 0);
+      double sum = 0;
+      for (std::int64_t key = 0; key < c.seq_k; ++key) sum += std::exp(o.key.get(0, 0, key, 0));
+      on_each_kernel(o, [&](const Kernel& kernel) {
+        o.out.each([&](auto b, auto h, auto s, auto d) {
+          EXPECT_NEAR(o.out.get(b, h, s, d), value, 100 * 0x1p-24 * value) << kernel.name;
+        });
+        EXPECT_NEAR(o.lse.get(0, 0, 0, 0), std::log(sum), 100 * 0x1p-24) << kernel.name;
+      });
     }
   }
 }
@@ -158,6 +215,66 @@ TEST(Values, NearlyEqualWeightsAndTheirGradients) {
       }
     }
   }
+}
+
+// Gradients that are long sums, a third of them of one number and the others of another, and known:
+// all scores are 0, the first or every third of the values is 1, the others are -1/2, dout is g. So
+// P = 1/keys, O = 0 and dS = g·V/keys.
+void expect_long_sums(std::int64_t rows, std::int64_t keys, unsigned over, bool every_third) {
+  constexpr double kGradient = 0.7123, kFirst = 1.37, kSecond = -0.61, kQuery = -1.9;
+  constexpr double kRoundings = 100 * 0x1p-24;
+  Case c = case_of(kScores[0], 0, DType::fp32, keys);
+  c.label = "long_sums";
+  c.operation = Operation::backward;
+  c.seq_q = rows;
+  c.bias = over == 0 ? Bias::none : Bias::fp32;
+  c.bias_broadcast = over;
+  c.dbias = over != 0;
+  Operands o(c);
+  const auto number = [=](std::int64_t key) {
+    return (every_third ? key % 3 == 0 : key < keys / 3) ? 1.0 : -0.5;
+  };
+  // The first dimension makes scores, the second gradients.
+  set_each(o.query, [&](auto, auto, auto, auto d) { return d == 1 ? kQuery : 0.0; });
+  set_each(o.key, [&](auto, auto, auto s, auto d) {
+    return d == 0 ? (number(s) > 0 ? kFirst : kSecond) : 0.0;
+  });
+  set_each(o.value, [&](auto, auto, auto s, auto d) { return d == 0 ? number(s) : 0.0; });
+  set_each(o.dout, [&](auto, auto, auto, auto d) { return d == 0 ? kGradient : 0.0; });
+  if (over != 0) set_all(o.bias, 0);
+  const double weight = 1.0 / static_cast<double>(keys);
+  const auto n = static_cast<double>(rows);
+  on_each_kernel(o, [&](const Kernel& kernel) {
+    const auto near = [&](const Slot& slot, std::int64_t s, std::int64_t d, double right,
+                          double summed) {
+      EXPECT_NEAR(slot.get(0, 0, s, d), right, kRoundings * summed)
+          << kernel.name << " rows " << rows << " broadcast " << over << " at " << s << ", " << d;
+    };
+    const double dq = kGradient * (kFirst - kSecond) / 3;
+    for (const std::int64_t row : {std::int64_t{0}, rows - 1}) near(o.dq, row, 0, dq, dq);
+    for (const std::int64_t key : {std::int64_t{0}, keys - 1}) {
+      const double ds = kGradient * number(key) * weight, all = n * std::fabs(ds * kQuery);
+      near(o.dk, key, 1, n * ds * kQuery, all);
+      near(o.dv, key, 0, n * weight * kGradient, n * weight * kGradient);
+    }
+    if (over == 0) return;
+    // A row's gradients add up to 0.
+    const bool over_keys = (over & kOverColumn) != 0;
+    const double summed = kGradient * ((over & kOverRow) != 0 ? n : 1.0);
+    near(o.dbias, 0, 0, over_keys ? 0 : summed * weight, over_keys ? summed : summed * weight);
+  });
+}
+
+TEST(Values, GradientsThatAreLongSums) {
+  constexpr std::int64_t kMany = 65535;
+  for (const unsigned over : {0u, kOverColumn, kOverRow, kOverRow | kOverColumn}) {
+    for (const bool every_third : {false, true}) {
+      expect_long_sums(2, kMany, over, every_third);
+      expect_long_sums(kMany, 6, over, every_third);
+    }
+  }
+  // Blocks of keys are many, too.
+  for (const bool every_third : {false, true}) expect_long_sums(1, 3 << 18, 0, every_third);
 }
 
 }  // namespace

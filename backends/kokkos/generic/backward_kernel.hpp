@@ -118,7 +118,7 @@ KOKKOS_FUNCTION void QueryGradient<Element, kWidth>::operator()(const Member& te
                         dim, m.key);  // no longer transposed
     team.team_barrier();
     accumulate<kWidth>(team, {m.gradient, kKeys, 1}, 0, groups_of(live), tile.from, tile.to, m.key,
-                       dim, m.sum);
+                       dim, m.sum, {}, false, m.rest);
     team.team_barrier();
   }
   team.team_barrier();
@@ -170,6 +170,8 @@ KOKKOS_FUNCTION void KeyGradient<Element, kWidth>::operator()(const Member& team
   const auto m = this->open(team, scratch);
   float* const dk = m.sum;
   float* const dv = m.sum + kKeys * dim;
+  float* const dk_rest = m.rest;
+  float* const dv_rest = m.rest + kKeys * dim;
   const kernel::Interval<Index> keys = kernel::within({s.band.begin, s.band.end}, key_first, kKeys);
   this->load_keys(team, m, s, item.head, key_first, static_cast<int>(keys.begin),
                   static_cast<int>(keys.end));
@@ -181,8 +183,10 @@ KOKKOS_FUNCTION void KeyGradient<Element, kWidth>::operator()(const Member& team
       this->load_rows(team, m, s, h, row_first, count);
       this->compute(team, m, head, tile, Of::Product);
       const int first = tile.from / kGroup, last = groups_of(tile.to);
-      accumulate<kWidth>(team, {m.weight, 1, kKeys}, first, last, 0, count, m.dout, dim_v, dv);
-      accumulate<kWidth>(team, {m.gradient, 1, kKeys}, first, last, 0, count, m.query, dim, dk);
+      accumulate<kWidth>(team, {m.weight, 1, kKeys}, first, last, 0, count, m.dout, dim_v, dv, {},
+                         false, dv_rest);
+      accumulate<kWidth>(team, {m.gradient, 1, kKeys}, first, last, 0, count, m.query, dim, dk, {},
+                         false, dk_rest);
       team.team_barrier();
     }
   }

@@ -107,8 +107,10 @@ KOKKOS_FUNCTION void BiasGradient<Element, kWidth>::add(const Member& team,
                       tile.to);
       this->compute(team, m, head, tile, Of::Score);
       Kokkos::parallel_for(Kokkos::TeamThreadRange(team, rows), [&](int i) {
-        Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, tile.from, tile.to),
-                             [&](int j) { m.sum[i * kKeys + j] += m.gradient[i * kKeys + j]; });
+        Kokkos::parallel_for(Kokkos::ThreadVectorRange(team, tile.from, tile.to), [&](int j) {
+          const int at = i * kKeys + j;
+          kernel::add_keeping_finite_rest(m.sum[at], m.rest[at], m.gradient[at]);
+        });
       });
       team.team_barrier();
     }

@@ -74,6 +74,7 @@ struct Scratch {
 //     lse, delta   [kRows]       the rows' statistics
 //     kept     [kRows]           which weights dropout keeps: a bit a key
 //     sum                        what the kernel adds up
+//     rest                       what rounding took from it
 struct GradientScratch {
   Index query = 0;
   Index dout = 0;
@@ -85,6 +86,7 @@ struct GradientScratch {
   Index delta = 0;
   Index kept = 0;
   Index sum = 0;
+  Index rest = 0;
   Index size = 0;
 
   TESSERA_FN static constexpr GradientScratch of(Index dim, Index dim_v, Index sums) {
@@ -98,7 +100,8 @@ struct GradientScratch {
     s.delta = s.lse + kRows;
     s.kept = s.delta + kRows;
     s.sum = s.kept + kRows * kKeys / 32;
-    s.size = s.sum + sums;
+    s.rest = s.sum + sums;
+    s.size = s.rest + sums;
     return s;
   }
   TESSERA_FN constexpr std::size_t bytes() const {

@@ -152,7 +152,7 @@ KOKKOS_FUNCTION void ForwardKernel<Element, kWidth>::weigh(const Member& team, c
         },
         Kokkos::Max<float>(tile_max));
     State state{b.max[i], b.sum[i]};
-    const float factor = kernel::advance<Lanes>(state, tile_max);
+    const float factor = kernel::advance_lazily<Lanes>(state, tile_max, a_.accumulate_fp16);
     const float origin = kernel::origin<Lanes>(state.max);
     float tile_sum = 0;
     Kokkos::parallel_reduce(

@@ -45,7 +45,7 @@ class GradientKernel {
  protected:
   // A team's scratch memory.
   struct Memory {
-    float *query, *dout, *key, *value, *weight, *gradient, *lse, *delta, *sum;
+    float *query, *dout, *key, *value, *weight, *gradient, *lse, *delta, *sum, *rest;
     std::uint8_t* kept;
   };
 
@@ -86,16 +86,21 @@ class GradientKernel {
                              const Tile& tile, int i, Of of) const;
 };
 
-// The sums are 0.
+// The sums are 0, as are their rests.
 template <class Element, int kWidth>
 KOKKOS_FUNCTION auto GradientKernel<Element, kWidth>::open(const Member& team, float* scratch) const
     -> Memory {
-  const Memory m{
-      scratch + scratch_.query,  scratch + scratch_.dout,
-      scratch + scratch_.key,    scratch + scratch_.value,
-      scratch + scratch_.weight, scratch + scratch_.gradient,
-      scratch + scratch_.lse,    scratch + scratch_.delta,
-      scratch + scratch_.sum,    reinterpret_cast<std::uint8_t*>(scratch + scratch_.kept)};
+  const Memory m{scratch + scratch_.query,
+                 scratch + scratch_.dout,
+                 scratch + scratch_.key,
+                 scratch + scratch_.value,
+                 scratch + scratch_.weight,
+                 scratch + scratch_.gradient,
+                 scratch + scratch_.lse,
+                 scratch + scratch_.delta,
+                 scratch + scratch_.sum,
+                 scratch + scratch_.rest,
+                 reinterpret_cast<std::uint8_t*>(scratch + scratch_.kept)};
   Kokkos::parallel_for(
       Kokkos::TeamVectorRange(team, static_cast<int>(scratch_.size - scratch_.sum)),
       [&](int n) { m.sum[n] = 0; });

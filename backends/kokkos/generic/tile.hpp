@@ -181,9 +181,7 @@ KOKKOS_FUNCTION void accumulate(const Member& team, const Factors& left, int fir
           for (int p = 0; p < N::kParts; ++p) {
             row[p] *= scale;
             kept[p] *= scale;
-            kernel::add_keeping_rest(row[p], kept[p], add[i][p]);
-            // An infinite sum leaves nothing.
-            kept[p] = kept[p] - kept[p] == typename N::Part{} ? kept[p] : typename N::Part{};
+            kernel::add_keeping_finite_rest(row[p], kept[p], add[i][p]);
           }
           N::store(kept, left_over);
         }

@@ -31,6 +31,14 @@ constexpr Index kRowsBlock = 256;  // rows or keys of a task that only streams
 // Sizes come from problems that nobody has allocated yet: what does not fit in memory saturates.
 constexpr double kMost = 9e15;
 
+constexpr bool ends_stretches() {
+  for (const BackwardTuning& row : kBackwardTuning) {
+    if (kStretchKeys % row.keys != 0) return false;
+  }
+  return true;
+}
+static_assert(ends_stretches(), "a stretch is whole blocks of keys");
+
 // Of one task's dK and dV.
 double bytes_of_sums(const Problem& p) {
   const double keys = static_cast<double>(most_keys(p));
@@ -146,7 +154,8 @@ Parts parts_of(const Problem& p, const Cut& c, int forward_id) {
   parts.sums_stride = round_up(static_cast<std::size_t>(bytes_of_sums(p)), std::size_t{128});
   parts.sums = layout.take(static_cast<double>(parts.sums_stride) *
                            (c.parts > 1 ? tasks : static_cast<double>(threads())));
-  const GradientScratch scratch = gradient_layout(c.blocking, dim, dim_v, general(p));
+  const GradientScratch scratch =
+      gradient_layout(c.blocking, dim, dim_v, general(p), by_stretches(p));
   parts.scratch_stride = static_cast<std::size_t>(scratch.size) * sizeof(float);
   parts.scratch =
       layout.take(static_cast<double>(parts.scratch_stride) * static_cast<double>(threads()));
@@ -247,7 +256,8 @@ class Backward {
       const kernel::Sequence s = kernel::sequence(a, batch);
       float* const sums = sums_of(cut_.parts > 1 ? task : thread);
       backward({&b_, &s, batch, key_head, task % cut_.parts, cut_.parts, cut_.blocking,
-                at<float>(parts_.lse), at<float>(parts_.delta), sums, scratch(thread)});
+                at<float>(parts_.lse), at<float>(parts_.delta), by_stretches(problem_), sums,
+                scratch(thread)});
       if (cut_.parts == 1) unit_.keys[element_]({&b_, &s, key_head, 0, last_key(s), sums, 0, 1});
     });
   }

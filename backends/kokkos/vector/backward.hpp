@@ -26,6 +26,7 @@ struct GradientPanel {
   const float* lse;         // [lanes], base 2; +infinity: the row sees nothing
   const float* delta;       // [lanes]
   float* dq;                // [dim][lanes], without the scale
+  float* earlier;           // as dq, of earlier stretches of keys; null: there are none
   Index row = 0;
   Index count = 0;
 
@@ -288,6 +289,18 @@ TESSERA_FN void add_query_gradient(const GradientPanel<kV>& panel, const Gradien
         store(sum, load(sum) + tile[r][v]);
       }
     }
+  }
+}
+
+// The stretch's dQ joins that of earlier ones. What rounding takes from it stays in `dq`, where the
+// next stretch is added to it.
+template <int kV>
+TESSERA_FN void end_stretch(const GradientPanel<kV>& panel, Index dim) {
+  for (Index i = 0; i < dim * GradientPanel<kV>::kLanes; i += kWidth) {
+    Float sum = load(panel.earlier + i), rest{};
+    kernel::add_keeping_finite_rest(sum, rest, load(panel.dq + i));
+    store(panel.earlier + i, sum);
+    store(panel.dq + i, rest);
   }
 }
 

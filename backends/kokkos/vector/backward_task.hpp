@@ -103,7 +103,10 @@ static void pack_gradient_panel(const kernel::BackwardArguments& b, const kernel
   });
   if (with_rows) {
     pack_rows(query, panel.count, a.dim, kLanes, const_cast<float*>(panel.query_rows));
-    for (Index i = 0; i < kLanes * a.dim; i += kWidth) store(panel.dq + i, Float{});
+    for (Index i = 0; i < kLanes * a.dim; i += kWidth) {
+      store(panel.dq + i, Float{});
+      if (panel.earlier) store(panel.earlier + i, Float{});
+    }
   }
   auto* to_lse = const_cast<float*>(panel.lse);
   auto* to_delta = const_cast<float*>(panel.delta);
@@ -201,7 +204,8 @@ TESSERA_FN GradientPass gradient_pass(const GradientScratch& at, float* scratch,
 
 template <int kV>
 TESSERA_FN GradientPanel<kV> gradient_panel(const GradientScratch& at, float* scratch, Index index,
-                                            Index dim, Index dim_v, Index row, Index row_last) {
+                                            Index dim, Index dim_v, Index row, Index row_last,
+                                            bool by_stretches) {
   return {scratch + at.query + index * kPanel * dim,
           scratch + at.dout + index * kPanel * dim_v,
           scratch + at.rows + index * kPanel * gradient_columns(dim),
@@ -209,6 +213,7 @@ TESSERA_FN GradientPanel<kV> gradient_panel(const GradientScratch& at, float* sc
           scratch + at.lse + index * kPanel,
           scratch + at.delta + index * kPanel,
           scratch + at.dq + index * kPanel * dim,
+          by_stretches ? scratch + at.earlier + index * kPanel * dim : nullptr,
           row,
           smaller(kPanel, row_last - row)};
 }
@@ -236,14 +241,14 @@ static void backward_chunk(const BackwardTask& task, Index head, Index row_first
   const kernel::Sequence& s = *task.sequence;
   const Blocking& blocking = task.blocking;
   const GradientScratch at =
-      gradient_layout(blocking, a.dim, a.dim_v, kFlavour == Flavour::General);
+      gradient_layout(blocking, a.dim, a.dim_v, kFlavour == Flavour::General, task.by_stretches);
   float* const scratch = task.scratch;
   const Index statistics = (s.batch * a.head_q + head) * a.total_q + s.query;
   const auto each_panel = [&](auto f) {
     for (Index row = row_first; row < row_last; row += kPanel) {
       with_vectors(row_last - row, [&](auto vectors) {
         f(gradient_panel<decltype(vectors)::value>(at, scratch, (row - row_first) / kPanel, a.dim,
-                                                   a.dim_v, row, row_last));
+                                                   a.dim_v, row, row_last, task.by_stretches));
       });
     }
   };
@@ -295,10 +300,17 @@ static void backward_chunk(const BackwardTask& task, Index head, Index row_first
       if (waiting == kTogether) add_waiting();
     });
     if (waiting > 0) add_waiting();
+    if (task.by_stretches && (start + blocking.keys) % kStretchKeys == 0)
+      each_panel([&](const auto& panel) { end_stretch(panel, a.dim); });
   }
   float* const factor = scratch + at.weight;
   each_panel([&](const auto& panel) {
     constexpr Index kLanes = std::remove_cvref_t<decltype(panel)>::kLanes;
+    if (panel.earlier) {
+      end_stretch(panel, a.dim);
+      for (Index i = 0; i < kLanes * a.dim; i += kWidth)
+        store(panel.dq + i, load(panel.earlier + i) + load(panel.dq + i));
+    }
     clear_blind_rows(panel, a.dim);
     for (Index i = 0; i < kLanes; i += kWidth) store(factor + i, broadcast(a.scale));
     const Rows<T> dq = rows_of<T>(b.dq, s.batch, head, s.query + panel.row);
@@ -368,33 +380,40 @@ static void keys_task(const KeysTask& task) {
 template <int kV>
 static void add_bias_gradient(const BiasTask& task, const kernel::Sequence& s, Index batch,
                               Index head, const GradientPanel<kV>& panel,
-                              const GradientBlock& block, const GradientPass& pass, float* sum) {
+                              const GradientBlock& block, const GradientPass& pass, float* sum,
+                              float* rest) {
   constexpr Index kLanes = GradientPanel<kV>::kLanes;
   const auto keys =
       gradients<kV, Flavour::General, true>(*task.arguments, s, batch, head, panel, block, pass);
   const bool each = task.arguments->dbias.each_column;
   for (Index key = keys.begin; key < keys.end; ++key) {
     for (Index lane = 0; lane < kLanes; lane += kWidth) {
-      float* to = sum + (each ? (block.first + key - task.key_first) * kPanel : 0) + lane;
-      store(to, load(to) + load(pass.gradient + key * kPanel + lane));
+      const Index at = (each ? (block.first + key - task.key_first) * kPanel : 0) + lane;
+      Float total = load(sum + at), left = load(rest + at);
+      kernel::add_keeping_finite_rest(total, left, load(pass.gradient + key * kPanel + lane));
+      store(sum + at, total);
+      store(rest + at, left);
     }
   }
 }
 
 // Lane sums to the bias's gradient.
 template <class T>
-static void store_bias_gradient(const BiasTask& task, const float* sum) {
+static void store_bias_gradient(const BiasTask& task, const float* sum, const float* rest) {
   const kernel::ScoreGradient& d = task.arguments->dbias;
   T* const to = static_cast<T*>(d.data) + task.batch * d.batch + task.head * d.head;
   const Index keys = d.each_column ? task.key_last - task.key_first : 1;
   const Index rows = d.each_row ? task.row_last - task.row_first : 1;
   for (Index row = 0; row < rows; ++row) {
     for (Index key = 0; key < keys; ++key) {
-      float value = sum[key * kPanel + row];
-      for (Index lane = 1; !d.each_row && lane < kPanel; ++lane) value += sum[key * kPanel + lane];
+      float value = sum[key * kPanel + row], left = rest[key * kPanel + row];
+      for (Index lane = 1; !d.each_row && lane < kPanel; ++lane) {
+        left += rest[key * kPanel + lane];
+        kernel::add_keeping_finite_rest(value, left, sum[key * kPanel + lane]);
+      }
       store1(to + (d.each_row ? (task.row_first + row) * d.row : 0) +
                  (d.each_column ? (task.key_first + key) * d.column : 0),
-             value);
+             value + left);
     }
   }
 }
@@ -404,10 +423,14 @@ static void bias_task(const BiasTask& task) {
   const kernel::BackwardArguments& b = *task.arguments;
   const kernel::ForwardArguments& a = b.forward;
   const Blocking& blocking = task.blocking;  // one panel
-  const GradientScratch at = gradient_layout(blocking, a.dim, a.dim_v, true);
+  const GradientScratch at = gradient_layout(blocking, a.dim, a.dim_v, true, false);
   const GradientPass pass = gradient_pass(at, task.scratch, 0, blocking.keys);
   float* const sum = task.scratch + at.sum;
-  for (Index i = 0; i < (blocking.keys + 8) * kPanel; i += 8) store_as(sum + i, Float8{});
+  float* const rest = task.scratch + at.rest;
+  for (Index i = 0; i < (blocking.keys + 8) * kPanel; i += 8) {
+    store_as(sum + i, Float8{});
+    store_as(rest + i, Float8{});
+  }
   const Index batches = b.dbias.each_batch ? task.batch + 1 : a.batch;
   const Index heads = b.dbias.each_head ? task.head + 1 : a.head_q;
   for (Index batch = b.dbias.each_batch ? task.batch : 0; batch < batches; ++batch) {
@@ -419,7 +442,8 @@ static void bias_task(const BiasTask& task) {
       for (Index row = task.row_first; row < row_last; row += kPanel) {
         with_vectors(row_last - row, [&](auto vectors) {
           constexpr int kV = decltype(vectors)::value;
-          const auto panel = gradient_panel<kV>(at, task.scratch, 0, a.dim, a.dim_v, row, row_last);
+          const auto panel =
+              gradient_panel<kV>(at, task.scratch, 0, a.dim, a.dim_v, row, row_last, false);
           const auto seen = s.band.any_of(row, row + panel.count);
           const kernel::Interval<Index> any{larger(seen.begin, task.key_first),
                                             smaller(seen.end, task.key_last)};
@@ -440,16 +464,16 @@ static void bias_task(const BiasTask& task) {
                       a.dim_v, task.scratch + at.value);
             load_modifiers<T>(a, batch, head, panel.row, panel.count, block.first, block.count,
                               panel.kLanes, pass.bias, pass.mask);
-            add_bias_gradient<kV>(task, s, batch, head, panel, block, pass, sum);
+            add_bias_gradient<kV>(task, s, batch, head, panel, block, pass, sum, rest);
           }
         });
       }
     }
   }
   if (a.bias_fp32) {
-    store_bias_gradient<float>(task, sum);
+    store_bias_gradient<float>(task, sum, rest);
   } else {
-    store_bias_gradient<T>(task, sum);
+    store_bias_gradient<T>(task, sum, rest);
   }
 }
 

@@ -265,7 +265,8 @@ static float decode_weigh(const DecodeTask& task, const DecodeBlock& b, Index ro
   }
   kernel::SoftmaxState<float> state{b.max[row], b.sum[row]};
   // A NaN may be lost here: its weight is NaN all the same.
-  const float factor = kernel::advance<kernel::ScalarLanes>(state, largest_lane(top));
+  const float factor =
+      kernel::advance_lazily<kernel::ScalarLanes>(state, largest_lane(top), a.accumulate_fp16);
   const Float origin = broadcast(kernel::origin<kernel::ScalarLanes>(state.max));
   Float sum{};
   for (Index key = 0; key < count; key += kWidth) {
@@ -301,9 +302,9 @@ TESSERA_FN void end_stretch(const DecodeBlock& b) {
     b.out_max[row] = b.max[row];
     for (Index at = row * b.dim_v; at < (row + 1) * b.dim_v; at += kWidth) {
       Float sum = load(b.out + at) * broadcast(factor), rest{};
-      kernel::add_keeping_rest(sum, rest, load(b.stretch + at));
+      kernel::add_keeping_finite_rest(sum, rest, load(b.stretch + at));
       store(b.out + at, sum);
-      store(b.stretch + at, Lanes::select(rest - rest == Float{}, rest, Float{}));
+      store(b.stretch + at, rest);
     }
   }
 }

@@ -41,7 +41,7 @@ static_assert(fits(48) && fits(48, 2, false) && fits(24) && fits(12),
 // share caches, execution units and power, and are not equally fast. So threads get kTasksAThread
 // each, and of the last tasks, one for every other thread, each comes in kPieces pieces.
 constexpr double kTasksAThread = 2.0;
-constexpr Index kPieces = 4;
+constexpr Index kPieces = 8;
 
 // A row's bits do not depend on the number of panels a task.
 Blocking choose_blocking(const Problem& p, const Unit& unit) {
@@ -56,11 +56,6 @@ Blocking choose_blocking(const Problem& p, const Unit& unit) {
   b.panels = a_task < static_cast<double>(most) ? larger(1, std::lround(a_task)) : most;
   b.panels = kernel::count_blocks(a_head, kernel::count_blocks(a_head, b.panels));  // equal tasks
   return b;
-}
-
-// Are some rows' keys more than a stretch, and does that show?
-bool by_stretches(const Problem& p) {
-  return p.query.dtype == DType::fp32 && most_keys(p) > kStretchKeys;
 }
 
 // Parts of the workspace: block prefix sums of a packed batch, then a scratch a thread.

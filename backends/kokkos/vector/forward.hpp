@@ -306,10 +306,9 @@ TESSERA_FN void end_stretch(const Panel<kV>& panel, Index dim_v) {
     for (int v = 0; v < kV; ++v) {
       const Index at = (column * kV + v) * kWidth;
       Float sum = load(panel.earlier + at) * factor[v], rest{};
-      kernel::add_keeping_rest(sum, rest, load(panel.out + at));
+      kernel::add_keeping_finite_rest(sum, rest, load(panel.out + at));
       store(panel.earlier + at, sum);
-      // An infinite sum leaves nothing.
-      store(panel.out + at, Lanes::select(rest - rest == Float{}, rest, Float{}));
+      store(panel.out + at, rest);
     }
   }
 }

@@ -62,13 +62,13 @@ static void add_block(const ForwardTask& task, const Panel<kV>& panel, const Key
     modify_scores<kV>(task, panel, block, pass, from, to, see, top);
   }
 
+  const bool rounds = kPair == 1 && kFlavour == Flavour::General && a.accumulate_fp16;
   State state[kV];
   Float factor[kV], sum[kV] = {};
   TESSERA_UNROLL
   for (int v = 0; v < kV; ++v) {
     state[v] = {load(panel.max + v * kWidth), load(panel.sum + v * kWidth)};
-    factor[v] = kTiles ? kernel::advance_lazily<Lanes>(state[v], top[v])
-                       : kernel::advance<Lanes>(state[v], top[v]);
+    factor[v] = kernel::advance_lazily<Lanes>(state[v], top[v], rounds);
   }
   if constexpr (kPair == 2 && kFlavour == Flavour::Plain) {
     join_weights<kV, true>(state, block.first, from, to, pass.score, sum);
@@ -89,7 +89,7 @@ static void add_block(const ForwardTask& task, const Panel<kV>& panel, const Key
   }
   if constexpr (kTiles) {
     accumulate_tiles<kV>(panel, block, a.dim_v, from, to, factor, pass.score);
-  } else if (kPair == 1 && kFlavour == Flavour::General && a.accumulate_fp16) {
+  } else if (rounds) {
     accumulate<kV, true>(panel, block, a.dim_v, from, to, factor, pass.score);
   } else {
     accumulate<kV>(panel, block, a.dim_v, from, to, factor, pass.score);

@@ -108,6 +108,7 @@ struct BackwardTask {
   Blocking blocking;
   const float* lse = nullptr;    // [batch, head_q, total_q]: see RowsTask
   const float* delta = nullptr;  // likewise
+  bool by_stretches = false;     // dQ is summed by stretches of keys
   float* sums = nullptr;         // dK [keys][columns], then dV [keys][columns_v], fp32
   float* scratch = nullptr;
 };
@@ -220,10 +221,13 @@ TESSERA_FN constexpr DecodeScratch decode_layout(Index rows, Index dim, Index di
 //     columns         [dim / group][keys][group]     the current block of keys, for dQ
 //     weight, gradient                               kRowsTogether / panel x [keys][panel]
 //     bias, mask                                     [keys][panel]
-//     sum             [keys][panel]                  the bias's gradient
+//     sum, rest       [keys][panel]                  the bias's gradient, and what rounding took
+//     earlier         panels x [dim][panel]          dq of earlier stretches of keys; if there may
+//                                                    be some
 struct GradientScratch {
   Index query = 0, dout = 0, rows = 0, rows_v = 0, lse = 0, delta = 0, dq = 0, key = 0, value = 0,
-        columns = 0, weight = 0, gradient = 0, bias = 0, mask = 0, sum = 0, size = 0;
+        columns = 0, weight = 0, gradient = 0, bias = 0, mask = 0, sum = 0, rest = 0, earlier = 0,
+        size = 0;
 };
 
 // Rows whose weights and gradients wait for one another, see backward_task.hpp.
@@ -238,7 +242,7 @@ TESSERA_FN constexpr Index gradient_sums(Index keys, Index dim, Index dim_v) {
 }
 
 TESSERA_FN constexpr GradientScratch gradient_layout(const Blocking& b, Index dim, Index dim_v,
-                                                     bool general) {
+                                                     bool general, bool by_stretches) {
   Floats floats;
   const Index rows = b.panels * b.panel, scores = (b.keys + 8) * b.panel;
   GradientScratch s;
@@ -257,6 +261,8 @@ TESSERA_FN constexpr GradientScratch gradient_layout(const Blocking& b, Index di
   s.bias = floats.take(general ? scores : 0);
   s.mask = floats.take(general ? scores : 0);
   s.sum = floats.take(general ? scores : 0);
+  s.rest = floats.take(general ? scores : 0);
+  s.earlier = floats.take(by_stretches ? rows * dim : 0);
   s.size = floats.size();
   return s;
 }

@@ -137,6 +137,9 @@ Index most_rows(const Problem& p) {
 Index most_keys(const Problem& p) {
   return p.packed && p.options.max_seq_k > 0 ? p.options.max_seq_k : p.key.extent.seq;
 }
+bool by_stretches(const Problem& p) {
+  return p.query.dtype == DType::fp32 && most_keys(p) > kStretchKeys;
+}
 Index sequences(const Problem& p) { return p.packed ? p.packed->segments : p.query.extent.batch; }
 
 std::size_t prefix_bytes(const Problem& p) {

@@ -39,6 +39,8 @@ Element element(DType dtype);
 // Rows and keys of the longest sequence, and how many sequences there are.
 Index most_rows(const Problem& problem);
 Index most_keys(const Problem& problem);
+// Are some rows' keys more than a stretch, and does that show?
+bool by_stretches(const Problem& problem);
 Index sequences(const Problem& problem);
 
 // The table's row for these head dimensions: panels and keys at most. The table counts panels of 48

@@ -339,6 +339,20 @@ TYPED_TEST(Softmax, LazyRowsMoveByMoreThanFour) {
   }
 }
 
+TYPED_TEST(Softmax, LazyRowsMoveExactlyIfTheyMust) {
+  using L = TypeParam;
+  for (const float rise : {-50.0f, 0.0f, 3.75f, 60.0f}) {
+    kernel::SoftmaxState<typename L::Value> lazy{L::broadcast(-7.0f), L::broadcast(2.0f)};
+    auto exact = lazy;
+    const auto tile_max = L::broadcast(-7.0f + rise);
+    const auto factor = kernel::advance_lazily<L>(lazy, tile_max, true);
+    EXPECT_EQ(LaneAccess<L>::get(factor, 0),
+              LaneAccess<L>::get(kernel::advance<L>(exact, tile_max), 0));
+    EXPECT_EQ(LaneAccess<L>::get(lazy.max, 0), LaneAccess<L>::get(exact.max, 0));
+    EXPECT_EQ(LaneAccess<L>::get(lazy.sum, 0), LaneAccess<L>::get(exact.sum, 0));
+  }
+}
+
 // Both policies compute the same bits.
 TEST(SoftmaxLanes, EqualScalars) {
   std::mt19937 random(11);
