@@ -21,7 +21,7 @@ constexpr Scores kScores[] = {{"equal", 0, 0},
                               {"sink", 1, -5},
                               {"sinks_of_four", 4, -0.3},
                               {"half", 1024, -0.7},
-                              {"late", -1000, -0.7}};
+                              {"late", -1000, -4}};
 
 // Every number of which a constant is made has its own bits behind a sum's last one.
 constexpr double kConstants[] = {1.37, 0.7123, -1.9};
