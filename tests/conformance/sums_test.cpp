@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "tests/conformance/support.hpp"
@@ -67,6 +68,14 @@ void expect_forward_passes(const Scores& scores, double noise, const Case& c) {
   }
 }
 
+// Bounds that do not grow with the number of keys are what docs/numerics.md says of our kernels; a
+// foreign one is held to the rule alone, which counts what the plain computation loses.
+void on_our_kernels(Operands& operands, const std::function<void(const Kernel&)>& check) {
+  on_each_kernel(operands, [&](const Kernel& kernel) {
+    if (kernel.adapter == nullptr) check(kernel);
+  });
+}
+
 TEST(Values, NearlyEqualWeightsOfManyKeys) {
   for (const DType dtype : kTypes) {
     for (const Scores& scores : kScores) {
@@ -96,12 +105,17 @@ TEST(Values, NearlyEqualWeightsOfAMillionKeys) {
   const Scores& sink = kScores[1];
   Case c = case_of(sink, 0, DType::fp32, kMany);
   c.seq_q = 1;
+  c.expensive = true;
+  const auto fill = [&](Operands& o) {
+    set_scores(o, sink);
+    set_near(o.value, kConstants[0], 0);
+  };
+  expect_passes(c, fill);
   Operands o(c);
-  set_scores(o, sink);
-  set_near(o.value, kConstants[0], 0);
+  fill(o);
   const double value = o.value.get(0, 0, 0, 0);
   const double lse = std::log(1 + static_cast<double>(kMany - 1) * std::exp(sink.low));
-  on_each_kernel(o, [&](const Kernel& kernel) {
+  on_our_kernels(o, [&](const Kernel& kernel) {
     o.out.each([&](auto b, auto h, auto s, auto d) {
       EXPECT_NEAR(o.out.get(b, h, s, d), value, 100 * 0x1p-24 * value) << kernel.name;
     });
@@ -131,7 +145,7 @@ TEST(Values, MaximaThatRiseEvenly) {
       const double value = o.value.get(0, 0, 0, 0);
       double sum = 0;
       for (std::int64_t key = 0; key < c.seq_k; ++key) sum += std::exp(o.key.get(0, 0, key, 0));
-      on_each_kernel(o, [&](const Kernel& kernel) {
+      on_our_kernels(o, [&](const Kernel& kernel) {
         o.out.each([&](auto b, auto h, auto s, auto d) {
           EXPECT_NEAR(o.out.get(b, h, s, d), value, 100 * 0x1p-24 * value) << kernel.name;
         });
@@ -244,7 +258,7 @@ void expect_long_sums(std::int64_t rows, std::int64_t keys, unsigned over, bool 
   if (over != 0) set_all(o.bias, 0);
   const double weight = 1.0 / static_cast<double>(keys);
   const auto n = static_cast<double>(rows);
-  on_each_kernel(o, [&](const Kernel& kernel) {
+  on_our_kernels(o, [&](const Kernel& kernel) {
     const auto near = [&](const Slot& slot, std::int64_t s, std::int64_t d, double right,
                           double summed) {
       EXPECT_NEAR(slot.get(0, 0, s, d), right, kRoundings * summed)
