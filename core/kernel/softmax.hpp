@@ -68,9 +68,9 @@ TESSERA_FN typename L::Value advance(SoftmaxState<typename L::Value>& state,
 // As advance, but a row stays where it is while its scores rise by at most kLazyRise above its
 // maximum, which is that of some of them then: its factor is 1, its weights reach 2^kLazyRise.
 // Factors are rounded, and where maxima rise evenly always the same way: with one a tile the error
-// would grow with the number of keys. Of these, what the next one scales is at most a sixteenth of
-// what follows. Where scaling O is an instruction of its own it is saved, too. `exactly`: as
-// advance, for weights that must not exceed 1.
+// would grow with the number of keys. Here what a factor scales weighs at most a sixteenth of what
+// made it necessary. Where scaling O is an instruction of its own, that is saved, too. `exactly`:
+// as advance, for weights that must not exceed 1.
 inline constexpr float kLazyRise = 4.0f;
 template <class L>
 TESSERA_FN typename L::Value advance_lazily(SoftmaxState<typename L::Value>& state,

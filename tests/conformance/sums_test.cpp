@@ -76,6 +76,19 @@ void on_our_kernels(Operands& operands, const std::function<void(const Kernel&)>
   });
 }
 
+constexpr double kRoundings = 100 * 0x1p-24;
+
+// One row of fp32 whose keys all have the same value, which is its output then.
+void expect_within_roundings(Operands& o, double lse) {
+  const double value = o.value.get(0, 0, 0, 0);
+  on_our_kernels(o, [&](const Kernel& kernel) {
+    o.out.each([&](auto b, auto h, auto s, auto d) {
+      EXPECT_NEAR(o.out.get(b, h, s, d), value, kRoundings * value) << kernel.name;
+    });
+    EXPECT_NEAR(o.lse.get(0, 0, 0, 0), lse, kRoundings) << kernel.name;
+  });
+}
+
 TEST(Values, NearlyEqualWeightsOfManyKeys) {
   for (const DType dtype : kTypes) {
     for (const Scores& scores : kScores) {
@@ -113,14 +126,8 @@ TEST(Values, NearlyEqualWeightsOfAMillionKeys) {
   expect_passes(c, fill);
   Operands o(c);
   fill(o);
-  const double value = o.value.get(0, 0, 0, 0);
   const double lse = std::log(1 + static_cast<double>(kMany - 1) * std::exp(sink.low));
-  on_our_kernels(o, [&](const Kernel& kernel) {
-    o.out.each([&](auto b, auto h, auto s, auto d) {
-      EXPECT_NEAR(o.out.get(b, h, s, d), value, 100 * 0x1p-24 * value) << kernel.name;
-    });
-    EXPECT_NEAR(o.lse.get(0, 0, 0, 0), lse, 100 * 0x1p-24) << kernel.name;
-  });
+  expect_within_roundings(o, lse);
 }
 
 // Maxima that move a little with every block of keys: what is scaled each time is rounded each
@@ -142,15 +149,9 @@ TEST(Values, MaximaThatRiseEvenly) {
       if (dtype != DType::fp32) continue;
       Operands o(c);
       fill(o);
-      const double value = o.value.get(0, 0, 0, 0);
       double sum = 0;
       for (std::int64_t key = 0; key < c.seq_k; ++key) sum += std::exp(o.key.get(0, 0, key, 0));
-      on_our_kernels(o, [&](const Kernel& kernel) {
-        o.out.each([&](auto b, auto h, auto s, auto d) {
-          EXPECT_NEAR(o.out.get(b, h, s, d), value, 100 * 0x1p-24 * value) << kernel.name;
-        });
-        EXPECT_NEAR(o.lse.get(0, 0, 0, 0), std::log(sum), 100 * 0x1p-24) << kernel.name;
-      });
+      expect_within_roundings(o, std::log(sum));
     }
   }
 }
@@ -236,7 +237,6 @@ TEST(Values, NearlyEqualWeightsAndTheirGradients) {
 // P = 1/keys, O = 0 and dS = g·V/keys.
 void expect_long_sums(std::int64_t rows, std::int64_t keys, unsigned over, bool every_third) {
   constexpr double kGradient = 0.7123, kFirst = 1.37, kSecond = -0.61, kQuery = -1.9;
-  constexpr double kRoundings = 100 * 0x1p-24;
   Case c = case_of(kScores[0], 0, DType::fp32, keys);
   c.label = "long_sums";
   c.operation = Operation::backward;

@@ -144,9 +144,8 @@ __device__ __noinline__ void add_stretch(Stretches<T>& all, const Result<T> stre
 #pragma unroll 1
   for (int i = 0; i < T::kOwn; ++i) {
     kernel::SoftmaxState<float>& state = all.sum.state[i];
-    const float max = stretch.state[i].max;
-    const float factor = L::exp2(state.max - kernel::origin<L>(max));
-    state.max = max;
+    const float factor = kernel::part_factor<L>(stretch.state[i], state);
+    state.max = stretch.state[i].max;
     add_scaled(state.sum, all.rest.state[i].sum, factor, stretch.state[i].sum);
 #pragma unroll 1
     for (int p = 0; p < T::kPanels; ++p) {

@@ -26,7 +26,7 @@ namespace tessera::hip::fp32 {
 
 // What common/fragment.hip.hpp needs to know of the type.
 struct Fp32 {
-  static constexpr float kRise = 0;  // weights are at most 1
+  static constexpr float kRise = kernel::kLazyRise;
   TESSERA_DEVICE static float load(const void* data, std::int64_t i) {
     return static_cast<const float*>(data)[i];
   }

@@ -118,7 +118,7 @@ KOKKOS_FUNCTION void QueryGradient<Element, kWidth>::operator()(const Member& te
                         dim, m.key);  // no longer transposed
     team.team_barrier();
     accumulate<kWidth>(team, {m.gradient, kKeys, 1}, 0, groups_of(live), tile.from, tile.to, m.key,
-                       dim, m.sum, {}, false, m.rest);
+                       dim, m.sum, m.rest);
     team.team_barrier();
   }
   team.team_barrier();
@@ -183,10 +183,10 @@ KOKKOS_FUNCTION void KeyGradient<Element, kWidth>::operator()(const Member& team
       this->load_rows(team, m, s, h, row_first, count);
       this->compute(team, m, head, tile, Of::Product);
       const int first = tile.from / kGroup, last = groups_of(tile.to);
-      accumulate<kWidth>(team, {m.weight, 1, kKeys}, first, last, 0, count, m.dout, dim_v, dv, {},
-                         false, dv_rest);
-      accumulate<kWidth>(team, {m.gradient, 1, kKeys}, first, last, 0, count, m.query, dim, dk, {},
-                         false, dk_rest);
+      accumulate<kWidth>(team, {m.weight, 1, kKeys}, first, last, 0, count, m.dout, dim_v, dv,
+                         dv_rest);
+      accumulate<kWidth>(team, {m.gradient, 1, kKeys}, first, last, 0, count, m.query, dim, dk,
+                         dk_rest);
       team.team_barrier();
     }
   }

@@ -83,7 +83,7 @@ KOKKOS_FUNCTION void ForwardKernel<Element, kWidth>::operator()(const Member& te
     team.team_barrier();
     accumulate<kWidth>(
         team, {b.score, kKeys, 1}, 0, groups_of(b.live), tile.from, tile.to, b.tile, dim_v, b.out,
-        [&](int i) { return b.factor[i]; }, a_.accumulate_fp16, b.rest);
+        b.rest, [&](int i) { return b.factor[i]; }, a_.accumulate_fp16);
     team.team_barrier();
   }
   finish(team, b);

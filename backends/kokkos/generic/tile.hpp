@@ -142,12 +142,11 @@ struct Unscaled {
 
 // sum[i][columns] = factor(i) · sum[i] + Σ left(i, x) · right[x][columns] over x in [from, to), for
 // i in groups [first, last). With `round` (Accumulate::fp16) the product is rounded to fp16 before
-// it is added. With `rest`, as large as `sum`, what rounding takes from it is kept there.
+// it is added. What rounding takes from `sum` is kept in `rest`, which is as large.
 template <int kWidth, class Factor = Unscaled>
 KOKKOS_FUNCTION void accumulate(const Member& team, const Factors& left, int first, int last,
                                 int from, int to, const float* right, int columns, float* sum,
-                                const Factor& factor = {}, bool round = false,
-                                float* rest = nullptr) {
+                                float* rest, const Factor& factor = {}, bool round = false) {
   using N = Neighbours<kWidth>;
   Kokkos::parallel_for(Kokkos::TeamThreadRange(team, first, last), [&](int group) {
     const int i_first = group * kGroup;
@@ -170,21 +169,16 @@ KOKKOS_FUNCTION void accumulate(const Member& team, const Factors& left, int fir
           N::load(numbers, add[i]);
         }
         const float scale = factor(i_first + i);
-        if (rest == nullptr) {
-          TESSERA_UNROLL
-          for (int p = 0; p < N::kParts; ++p) row[p] = row[p] * scale + add[i][p];
-        } else {
-          float* const left_over = rest + i_first * columns + chunk * kWidth + i * columns;
-          typename N::Part kept[N::kParts];
-          N::load(left_over, kept);
-          TESSERA_UNROLL
-          for (int p = 0; p < N::kParts; ++p) {
-            row[p] *= scale;
-            kept[p] *= scale;
-            kernel::add_keeping_finite_rest(row[p], kept[p], add[i][p]);
-          }
-          N::store(kept, left_over);
+        float* const left_over = rest + i_first * columns + chunk * kWidth + i * columns;
+        typename N::Part kept[N::kParts];
+        N::load(left_over, kept);
+        TESSERA_UNROLL
+        for (int p = 0; p < N::kParts; ++p) {
+          row[p] *= scale;
+          kept[p] *= scale;
+          kernel::add_keeping_finite_rest(row[p], kept[p], add[i][p]);
         }
+        N::store(kept, left_over);
         N::store(row, result + i * columns);
       }
     });

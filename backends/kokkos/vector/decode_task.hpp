@@ -298,7 +298,7 @@ static float decode_weigh(const DecodeTask& task, const DecodeBlock& b, Index ro
 TESSERA_FN void end_stretch(const DecodeBlock& b) {
   for (Index row = 0; row < b.rows; ++row) {
     const float factor =
-        kernel::ScalarLanes::exp2(b.out_max[row] - kernel::origin<kernel::ScalarLanes>(b.max[row]));
+        kernel::part_factor<kernel::ScalarLanes>({b.max[row], 0}, {b.out_max[row], 0});
     b.out_max[row] = b.max[row];
     for (Index at = row * b.dim_v; at < (row + 1) * b.dim_v; at += kWidth) {
       Float sum = load(b.out + at) * broadcast(factor), rest{};

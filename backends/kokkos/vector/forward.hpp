@@ -23,6 +23,7 @@
 #include "core/kernel/mask.hpp"
 #include "core/kernel/sequence.hpp"
 #include "core/kernel/softmax.hpp"
+#include "core/kernel/split.hpp"
 
 namespace tessera::kokkos::vector::TESSERA_VECTOR_ISA {
 
@@ -298,7 +299,8 @@ TESSERA_FN void end_stretch(const Panel<kV>& panel, Index dim_v) {
   TESSERA_UNROLL
   for (int v = 0; v < kV; ++v) {
     const Float max = load(panel.max + v * kWidth);
-    factor[v] = Lanes::exp2(load(panel.earlier_max + v * kWidth) - kernel::origin<Lanes>(max));
+    factor[v] =
+        kernel::part_factor<Lanes>({max, Float{}}, {load(panel.earlier_max + v * kWidth), Float{}});
     store(panel.earlier_max + v * kWidth, max);
   }
   for (Index column = 0; column < dim_v; ++column) {
