@@ -39,9 +39,23 @@ static_assert(fits(48) && fits(48, 2, false) && fits(24) && fits(12),
 
 // Tasks: few and large ones pack keys less often, but threads do not end together, for processors
 // share caches, execution units and power, and are not equally fast. So threads get kTasksAThread
-// each, and of the last tasks, one for every other thread, each comes in kPieces pieces.
+// each, and the last tasks, one for every other thread, come in pieces, each half of what is left
+// of its task: first the largest of all of them, single panels in the end.
 constexpr double kTasksAThread = 2.0;
-constexpr Index kPieces = 8;
+
+// The first panel of a piece of a task of `panels`.
+constexpr Index first_panel(Index panels, Index piece) {
+  Index left = panels;
+  for (; piece > 0 && left > 0; --piece) left -= larger(1, left / 2);
+  return panels - left;
+}
+constexpr Index count_pieces(Index panels) {
+  Index pieces = 0;
+  while (first_panel(panels, pieces) < panels) ++pieces;
+  return pieces;
+}
+static_assert(first_panel(22, 1) == 11 && first_panel(22, 2) == 16 && first_panel(22, 5) == 21 &&
+              count_pieces(22) == 6 && count_pieces(1) == 1);
 
 // A row's bits do not depend on the number of panels a task.
 Blocking choose_blocking(const Problem& p, const Unit& unit) {
@@ -85,8 +99,8 @@ std::string why(const Problem& p, const Blocking& b) {
 struct Launch {
   const kernel::ForwardArguments* arguments;
   kernel::WorkOrder order;
-  Index whole;   // tasks; the others come in pieces
-  Index pieces;  // a task
+  Index whole;  // tasks
+  Index late;   // tasks that come in pieces
   Blocking blocking;
   bool by_stretches;
   std::byte* scratch;
@@ -103,17 +117,18 @@ double flops(const kernel::ForwardArguments& a) {
 void run_task(void* context, Index task, int thread) {
   const Launch& launch = *static_cast<const Launch*>(context);
   const kernel::ForwardArguments& a = *launch.arguments;
-  const bool whole = task < launch.whole;
-  const Index late = task - launch.whole, pieces = whole ? 1 : launch.pieces;
-  const kernel::WorkItem item =
-      launch.order.item(whole ? task : launch.whole + late / launch.pieces);
-  const Index piece = whole ? 0 : late % launch.pieces;
-  const kernel::Sequence sequence = kernel::sequence(a, item.batch);
   const Blocking& b = launch.blocking;
-  const auto row_of = [&](Index i) {
-    return (item.block * b.panels + b.panels * i / pieces) * b.panel;
-  };
-  const Index begin = row_of(piece), end = smaller(row_of(piece + 1), sequence.rows);
+  Index first = 0, last = b.panels;  // panels of the task
+  if (task >= launch.whole) {
+    const Index piece = (task - launch.whole) / launch.late;
+    first = first_panel(b.panels, piece);
+    last = first_panel(b.panels, piece + 1);
+    task = launch.whole + (task - launch.whole) % launch.late;
+  }
+  const kernel::WorkItem item = launch.order.item(task);
+  const kernel::Sequence sequence = kernel::sequence(a, item.batch);
+  const Index begin = (item.block * b.panels + first) * b.panel,
+              end = smaller((item.block * b.panels + last) * b.panel, sequence.rows);
   if (begin >= end) return;
   auto* scratch =
       reinterpret_cast<float*>(launch.scratch + launch.stride * static_cast<std::size_t>(thread));
@@ -163,18 +178,18 @@ void launch_forward(const backend::Candidate& candidate, const Problem& problem,
   kernel::WorkOrder order = kernel::work_order(arguments, blocking.panel * blocking.panels, prefix);
   order.heads_together = true;  // a head's keys stay in the second-level cache
   const bool serial = tiny(flops(arguments));
-  const Index in_pieces = serial ? 0 : smaller(order.size(), threads() / 2);
+  const Index late = serial ? 0 : smaller(order.size(), threads() / 2);
   Launch context{&arguments,
                  order,
-                 order.size() - in_pieces,
-                 smaller(kPieces, blocking.panels),
+                 order.size() - late,
+                 late,
                  blocking,
                  by_stretches(problem),
                  memory + parts.scratch,
                  parts.stride,
                  unit.forward[static_cast<int>(element(problem.query.dtype))]
                              [static_cast<int>(flavour(problem))]};
-  const Index tasks = context.whole + in_pieces * context.pieces;
+  const Index tasks = context.whole + late * count_pieces(blocking.panels);
   if (serial) {
     for (Index task = 0; task < tasks; ++task) run_task(&context, task, 0);
     return;

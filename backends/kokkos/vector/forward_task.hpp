@@ -161,6 +161,15 @@ static void finish_panel(const ForwardTask& task, const Panel<kV>& panel, float*
   }
 }
 
+// [rows, a multiple of 8][kLanes].
+template <Index kLanes>
+TESSERA_FN void fill_zero(float* to, Index rows) {
+  for (Index row = 0; row < rows; row += 8) {
+    TESSERA_UNROLL
+    for (Index i = 0; i < 8 * kLanes; i += kWidth) store(to + row * kLanes + i, Float{});
+  }
+}
+
 // The `rows` keys from `first` on, spread over the register tiles of one block.
 template <class T>
 TESSERA_FN Ahead ahead_of(const ForwardTask& task, Index key_head, Index first, Index rows) {
@@ -219,10 +228,8 @@ static void forward_task(const ForwardTask& task) {
     } else {
       pack_panel(query, panel.count, a.dim, scale, kLanes, panel.query);
     }
-    for (Index i = 0; i < kLanes * dim_v; i += kWidth) {
-      store(panel.out + i, Float{});
-      if (panel.earlier) store(panel.earlier + i, Float{});
-    }
+    fill_zero<kLanes>(panel.out, dim_v);
+    if (panel.earlier) fill_zero<kLanes>(panel.earlier, dim_v);
     for (Index i = 0; i < kLanes; i += kWidth) {
       const State empty = kernel::empty_state<Lanes>();
       store(panel.max + i, empty.max);

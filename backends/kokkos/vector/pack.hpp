@@ -172,7 +172,12 @@ TESSERA_FN void unpack_panel(const float* panel, const float* factor, Index lane
       TESSERA_UNROLL
       for (int i = 0; i < 8; ++i) block[i] = load8(panel + (column + i) * lanes + lane) * scale;
       transpose8(block);
-      for (Index i = 0; i < rows; ++i) store8(out + (lane + i) * stride + column, block[i]);
+      if (rows == 8) {
+        TESSERA_UNROLL
+        for (int i = 0; i < 8; ++i) store8(out + (lane + i) * stride + column, block[i]);
+      } else {
+        for (Index i = 0; i < rows; ++i) store8(out + (lane + i) * stride + column, block[i]);
+      }
     }
   }
 }
