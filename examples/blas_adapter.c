@@ -21,7 +21,7 @@ enum { kRowMajor = 101, kNoTrans = 111, kTrans = 112 };
 void cblas_sgemm(int order, int transpose_a, int transpose_b, int m, int n, int k, float alpha,
                  const float* a, int lda, const float* b, int ldb, float beta, float* c, int ldc);
 
-enum { kBlock = 256, kMaxThreads = 256, kMaxSize = 1 << 30 };
+enum { kBlock = 256, kSlice = 128, kMaxThreads = 256, kMaxSize = 1 << 30 };
 
 static const char* why = "";
 
@@ -204,9 +204,15 @@ static tessera_status locked_forward(const tessera_args* args, const tessera_opt
                     row(q, batch, head, begin), (int)q->stride[2], row(k, batch, head_k, from),
                     (int)k->stride[2], 0, b.scores, ld);
         softmax(&b);
-        cblas_sgemm(kRowMajor, kNoTrans, kNoTrans, m, (int)v->extent[3], n, 1, b.scores, ld,
-                    row(v, batch, head_k, from), (int)v->stride[2], 0, row(out, batch, head, begin),
-                    (int)out->stride[2]);
+        // In slices: some BLAS add all keys in one chain, whose rounding grows with their number.
+        int at = 0;
+        do {
+          const int keys = n - at < kSlice ? n - at : kSlice;
+          cblas_sgemm(kRowMajor, kNoTrans, kNoTrans, m, (int)v->extent[3], keys, 1, b.scores + at,
+                      ld, row(v, batch, head_k, from + at), (int)v->stride[2], at == 0 ? 0 : 1,
+                      row(out, batch, head, begin), (int)out->stride[2]);
+          at += kSlice;
+        } while (at < n);
         clear_unseeing(&b, row(out, batch, head, begin), out->stride[2], v->extent[3]);
       }
     }
